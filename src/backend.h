@@ -1,0 +1,46 @@
+/* What a device offers to the core: prepare a composite once, replay it on checked tensors, count launches. */
+#ifndef OL_BACKEND_H
+#define OL_BACKEND_H
+
+#include "onelaunch.h"
+
+#include <stdatomic.h>
+
+typedef struct backend {
+    const char *name;                      /* "cpu" */
+    const char *(*level)(const ol_device *device);
+    /* Backend data of a composite whose program is ready, in composite->prepared. */
+    ol_status (*prepare)(ol_composite *composite, ol_error *error);
+    void (*release)(ol_composite *composite);
+    /* Replays on tensors that replay.c has checked; counts the launch. `in_place`: some output is exactly an input. */
+    ol_status (*replay)(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs, int in_place,
+                        ol_error *error);
+    /* Memory the device computes in, for intermediates of the composed path. */
+    void *(*allocate)(ol_device *device, size_t n_bytes);
+    void (*free)(ol_device *device, void *pointer, size_t n_bytes);
+    /* Copies a contiguous tensor of intermediates to one of the caller's views, byte for byte. */
+    ol_status (*copy_out)(ol_device *device, ol_stream stream, const ol_tensor *from, const ol_tensor *to, ol_error *error);
+    void (*destroy)(ol_device *device);
+} backend;
+
+/* Every device starts with this. */
+struct ol_device {
+    const backend *backend;
+    ol_allocator allocator;
+    atomic_int references;                 /* the caller's, and one per composite */
+    atomic_uint_fast64_t launches;
+};
+
+static inline void device_retain(ol_device *device)
+{
+    atomic_fetch_add_explicit(&device->references, 1, memory_order_relaxed);
+}
+
+void device_release(ol_device *device);
+
+static inline void device_count_launch(ol_device *device)
+{
+    atomic_fetch_add_explicit(&device->launches, 1, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,51 @@
+/* The CPU backend: its device, what it prepares for a composite, and the files' interfaces to one another.
+ *
+ *     detect.c   which SIMD levels this machine has      threads.c  the host's parallel_for, or our own threads
+ *     plan.c     shapes and strides -> loops             tile.c     one tile through the program
+ *     execute.c  a replay: groups, tasks, tiles          cpu.c      the device */
+#ifndef OL_CPU_H
+#define OL_CPU_H
+
+#include "composite.h"
+#include "cpu/kernels.h"
+#include "workspace.h"
+
+typedef struct cpu_threads cpu_threads;
+
+typedef struct cpu_device {
+    ol_device base;
+    ol_cpu_level level;
+    const kernel_table *kernels;
+    cpu_threads *threads;
+} cpu_device;
+
+/* detect.c */
+ol_cpu_level cpu_best_level(void);
+const kernel_table *cpu_level_kernels(ol_cpu_level level);       /* NULL where the level is not compiled for this machine */
+
+/* threads.c */
+ol_status cpu_threads_create(const ol_allocator *allocator, const ol_cpu_options *options, cpu_threads **threads, ol_error *error);
+void cpu_threads_destroy(cpu_threads *threads);                  /* NULL is allowed */
+size_t cpu_threads_count(const cpu_threads *threads);            /* at most so many work at once */
+void cpu_threads_run(cpu_threads *threads, size_t n_tasks, ol_task task, void *argument);
+
+/* What is prepared for a composite: its kernels, and scratch where the stack is too small. */
+typedef struct cpu_prepared {
+    kernel_fn *kernels;                  /* by instruction; NULL for loads and constants */
+    size_t tile_elements;                /* capacity of a tile; a multiple of 16 */
+    size_t tile_bytes;                   /* registers and their slots */
+    size_t plan_bytes;
+    workspace *tiles, *plans;            /* NULL where the stack serves */
+} cpu_prepared;
+
+#define TILE_STACK_BYTES 32768
+#define PLAN_STACK_BYTES 8192
+#define TILE_MAX_ELEMENTS 512
+
+/* execute.c: the backend's entry points */
+ol_status cpu_prepare(ol_composite *composite, ol_error *error);
+void cpu_release(ol_composite *composite);
+ol_status cpu_replay(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs, int in_place,
+                     ol_error *error);
+
+#endif

@@ -1,0 +1,169 @@
+/* A replay on the CPU: outputs in groups of one shape, each group's tiles split into tasks, one worker per task.
+ *
+ * Decode-sized replays stay on the caller's thread: a task must be worth waking a thread for. A task's result does not depend
+ * on how the tiles were split, since every element is computed by the same kernels from its own operands alone. */
+#include "cpu/cpu.h"
+#include "cpu/tile.h"
+#include "numerics/fpenv.h"
+#include "status.h"
+
+/* Cost units (primitives.def) that make a task worth a thread: some tens of microseconds. */
+#define TASK_COST 1500000
+
+ol_status cpu_prepare(ol_composite *c, ol_error *error)
+{
+    const cpu_device *device = (const cpu_device *)c->device;
+    const program *prog = c->program;
+    const ol_allocator *a = &c->device->allocator;
+    cpu_prepared *p = memory_take(a, sizeof *p);
+    if (!p)
+        return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for a composite");
+    c->prepared = p;
+    p->kernels = memory_take(a, memory_size(prog->n_instructions, sizeof *p->kernels));
+    if (!p->kernels)
+        return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for %zu instructions", prog->n_instructions);
+    for (size_t i = 0; i < prog->n_instructions; i++) {
+        const node *n = &c->optimized->nodes[prog->instructions[i].node];
+        if (n->n_operands == 0)
+            continue;
+        ol_dtype operand = graph_dtype(c->optimized, n->operands[n->kind == NODE_BROADCAST_LIKE ? 0 : n->n_operands - 1]);
+        p->kernels[i] = n->kind == NODE_PRIMITIVE ? device->kernels->primitive[n->primitive][operand] : device->kernels->astype[operand][n->dtype];
+        if (!p->kernels[i])
+            return fail(error, OL_ERROR_DEVICE, node_name(n), "internal: no %s kernel for %s", ol_cpu_level_name(device->level), ol_dtype_name(operand));
+    }
+
+    p->tile_elements = TILE_MAX_ELEMENTS;
+    while (p->tile_elements > 64 && tile_bytes(prog, p->tile_elements) > TILE_STACK_BYTES)
+        p->tile_elements /= 2;
+    while (p->tile_elements > 16 && tile_bytes(prog, p->tile_elements) > (1u << 20))
+        p->tile_elements /= 2;
+    p->tile_bytes = tile_bytes(prog, p->tile_elements);
+    p->plan_bytes = plan_bytes(c);
+    size_t n_blocks = cpu_threads_count(device->threads) + 3;
+    if (p->tile_bytes > TILE_STACK_BYTES && !(p->tiles = workspace_create(a, p->tile_bytes, n_blocks)))
+        return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for tiles of %zu bytes", p->tile_bytes);
+    if (p->plan_bytes > PLAN_STACK_BYTES && !(p->plans = workspace_create(a, p->plan_bytes, 4)))
+        return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for plans of %zu bytes", p->plan_bytes);
+    return OL_OK;
+}
+
+void cpu_release(ol_composite *c)
+{
+    cpu_prepared *p = c->prepared;
+    const ol_allocator *a = &c->device->allocator;
+    workspace_destroy(p->tiles);
+    workspace_destroy(p->plans);
+    memory_give(a, p->kernels, c->program ? c->program->n_instructions * sizeof *p->kernels : 0);
+    memory_give(a, p, sizeof *p);
+}
+
+/* Tiles [first, last) of a plan, on this thread. */
+static void run_tiles(const plan *p, int64_t first, int64_t last, void *block)
+{
+    registers r;
+    registers_begin(&r, p, block);
+    int64_t hoisted_piece = -1;
+    for (int64_t i = first; i < last; i++) {
+        tile t;
+        int64_t piece = 0;
+        if (p->n_pieces == 1) {
+            t = (tile){ i * p->rows_per_tile, p->rows_per_tile, 0, p->row_length };
+            if (t.row + t.n_rows > p->n_rows)
+                t.n_rows = p->n_rows - t.row;
+        } else {
+            /* Piece by piece over all rows, so that what a piece hoists serves all of them. */
+            piece = i / p->n_rows;
+            t = (tile){ i % p->n_rows, 1, piece * p->piece_length, p->piece_length };
+            if (t.offset + t.length > p->row_length)
+                t.length = p->row_length - t.offset;
+        }
+        if (p->hoist_elements && (hoisted_piece < 0 || (piece != hoisted_piece && p->n_rows > 1))) {
+            tile_hoist(&r, t.offset, p->n_rows > 1 ? t.length : p->piece_length);
+            hoisted_piece = piece;
+        }
+        tile_run(&r, &t);
+    }
+}
+
+typedef struct job {
+    const plan *plan;
+    int64_t tiles_per_task;
+} job;
+
+static void run_range(const plan *p, int64_t first, int64_t last)
+{
+    if (p->prepared->tiles) {
+        void *block = workspace_take(p->prepared->tiles);
+        run_tiles(p, first, last, block);
+        workspace_give(p->prepared->tiles, block);
+    } else {
+        _Alignas(64) char block[TILE_STACK_BYTES];
+        run_tiles(p, first, last, block);
+    }
+}
+
+static void run_task(void *argument, size_t index)
+{
+    const job *j = argument;
+    fpenv host = fpenv_begin();
+    int64_t first = (int64_t)index * j->tiles_per_task, last = first + j->tiles_per_task;
+    run_range(j->plan, first, last < j->plan->n_tiles ? last : j->plan->n_tiles);
+    fpenv_end(host);
+}
+
+static void run_plan(const plan *p)
+{
+    cpu_threads *threads = ((const cpu_device *)p->composite->device)->threads;
+    size_t n_threads = cpu_threads_count(threads);
+    if (n_threads > 1 && p->n_tiles > 1) {
+        double cost = (double)p->n_rows * (double)p->row_length * (double)p->composite->program->cost_per_element;
+        double n_tasks = cost / TASK_COST;
+        if (n_tasks > 4.0 * (double)n_threads)
+            n_tasks = 4.0 * (double)n_threads;
+        if (n_tasks >= 2) {
+            job j = { p, (p->n_tiles + (int64_t)n_tasks - 1) / (int64_t)n_tasks };
+            cpu_threads_run(threads, (size_t)((p->n_tiles + j.tiles_per_task - 1) / j.tiles_per_task), run_task, &j);
+            return;
+        }
+    }
+    fpenv host = fpenv_begin();
+    run_range(p, 0, p->n_tiles);
+    fpenv_end(host);
+}
+
+static void replay_in(const ol_composite *c, const ol_tensor *inputs, const ol_tensor *outputs, int in_place, void *block)
+{
+    plan p;
+    int launched = 0;
+    plan_begin(&p, c, block);
+    if (plan_groups(&p, outputs) == 1) {
+        if ((launched = plan_group(&p, inputs, outputs, p.order, (uint32_t)c->traced->n_outputs, 1, in_place)))
+            run_plan(&p);
+    } else {
+        for (uint32_t first = 0, n; first < (uint32_t)c->traced->n_outputs; first += n) {
+            n = plan_group_size(&p, outputs, first);
+            if (plan_group(&p, inputs, outputs, p.order + first, n, 0, in_place)) {
+                run_plan(&p);
+                launched = 1;
+            }
+        }
+    }
+    if (launched)                                  /* where every output is empty nothing is started */
+        device_count_launch(c->device);
+}
+
+ol_status cpu_replay(const ol_composite *c, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs, int in_place, ol_error *error)
+{
+    const cpu_prepared *p = c->prepared;
+    if (stream)
+        return fail(error, OL_ERROR_ARGUMENT, c->operation, "a stream was given; a CPU takes NULL");
+    if (p->plans) {
+        void *block = workspace_take(p->plans);
+        replay_in(c, inputs, outputs, in_place, block);
+        workspace_give(p->plans, block);
+    } else {
+        _Alignas(64) char block[PLAN_STACK_BYTES];
+        replay_in(c, inputs, outputs, in_place, block);
+    }
+    return OL_OK;
+}
