@@ -2,7 +2,7 @@
 #ifndef OL_BACKEND_H
 #define OL_BACKEND_H
 
-#include "onelaunch.h"
+#include "tensor.h"
 
 #include <stdatomic.h>
 
@@ -12,9 +12,10 @@ typedef struct backend {
     /* Backend data of a composite whose program is ready, in composite->prepared. */
     ol_status (*prepare)(ol_composite *composite, ol_error *error);
     void (*release)(ol_composite *composite);
-    /* Replays on tensors that replay.c has checked; counts the launch. `in_place`: some output is exactly an input. */
-    ol_status (*replay)(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs, int in_place,
-                        ol_error *error);
+    /* Replays on tensors that replay.c has checked; counts the launch. `facts`: of the inputs, then of the outputs;
+     * `in_place`: some output is exactly an input. */
+    ol_status (*replay)(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs,
+                        const tensor_facts *facts, int in_place, ol_error *error);
     /* Memory the device computes in, for intermediates of the composed path. */
     void *(*allocate)(ol_device *device, size_t n_bytes);
     void (*free)(ol_device *device, void *pointer, size_t n_bytes);

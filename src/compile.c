@@ -40,13 +40,13 @@ static ol_status count_composed_launches(ol_composite *c, ol_error *error)
     return OL_OK;
 }
 
-static ol_status prepare_ranges(ol_composite *c, ol_error *error)
+static ol_status prepare_checks(ol_composite *c, ol_error *error)
 {
     size_t n = (size_t)c->traced->n_inputs + (size_t)c->traced->n_outputs;
-    if (n <= OVERLAP_STACK_TENSORS)
+    if (n <= FEW_TENSORS)
         return OL_OK;
-    c->ranges = workspace_create(&c->device->allocator, overlap_scratch_bytes(n), 4);
-    return c->ranges ? OL_OK : fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory to check %zu tensors", n);
+    c->checks = workspace_create(&c->device->allocator, n * (sizeof(tensor_facts) + sizeof(uint32_t)), 4);
+    return c->checks ? OL_OK : fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory to check %zu tensors", n);
 }
 
 ol_status composite_create(ol_device *device, graph *traced, ol_composite **out, ol_error *error)
@@ -70,7 +70,7 @@ ol_status composite_create(ol_device *device, graph *traced, ol_composite **out,
         (status = shape_rules_create(c->optimized, d, &c->rules, error)) != OL_OK ||
         (status = program_create(c->optimized, d, &c->program, error)) != OL_OK ||
         (status = count_composed_launches(c, error)) != OL_OK ||
-        (status = prepare_ranges(c, error)) != OL_OK ||
+        (status = prepare_checks(c, error)) != OL_OK ||
         (status = device->backend->prepare(c, error)) != OL_OK)
         goto fail;
     dependencies_destroy(d);
@@ -90,7 +90,7 @@ void ol_composite_destroy(ol_composite *c)
     ol_device *device = c->device;
     if (c->prepared)
         device->backend->release(c);
-    workspace_destroy(c->ranges);
+    workspace_destroy(c->checks);
     program_destroy(c->program);
     shape_rules_destroy(c->rules);
     graph_destroy(c->optimized);

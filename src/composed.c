@@ -83,12 +83,16 @@ static ol_status run_node(run *r, uint32_t index, ol_error *error)
     const node *n = &r->c->traced->nodes[index];
     ol_composite *single;
     ol_tensor operands[3];
+    tensor_facts few[FEW_TENSORS], *facts;
+    int in_place;
     ol_status status = allocate_result(r, index, error);
     if (status != OL_OK || (status = composite_of_node(r->c, n, &single, error)) != OL_OK)
         return status;
     for (int k = 0; k < n->n_operands; k++)
         operands[k] = r->tensors[n->operands[k]];
-    status = r->c->device->backend->replay(single, r->stream, operands, &r->tensors[index], 0, error);
+    status = replay_check(single, operands, &r->tensors[index], few, &facts, &in_place, error);
+    if (status == OL_OK)
+        status = r->c->device->backend->replay(single, r->stream, operands, &r->tensors[index], facts, in_place, error);
     ol_composite_destroy(single);
     for (int k = 0; k < n->n_operands; k++)
         if (r->last_use[n->operands[k]] == index)
@@ -98,12 +102,14 @@ static ol_status run_node(run *r, uint32_t index, ol_error *error)
 
 ol_status ol_replay_composed(const ol_composite *c, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs, ol_error *error)
 {
+    tensor_facts few[FEW_TENSORS], *facts;
     int in_place;
     if (!c)
         return fail(error, OL_ERROR_ARGUMENT, "replay composed", "the composite is NULL");
-    ol_status status = replay_check(c, inputs, outputs, &in_place, error);
+    ol_status status = replay_check(c, inputs, outputs, few, &facts, &in_place, error);
     if (status != OL_OK)
         return status;
+    replay_checked(c, facts);
 
     const graph *g = c->traced;
     const ol_allocator *a = &c->device->allocator;

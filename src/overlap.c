@@ -6,23 +6,14 @@
 #include "composite.h"
 #include "status.h"
 
-typedef struct entry {
-    byte_range range;
-    uint32_t tensor;                 /* inputs first, then outputs */
-} entry;
-
 typedef struct check {
     const ol_composite *composite;
     const ol_tensor *inputs, *outputs;
+    const tensor_facts *facts;           /* inputs first, then outputs; a tensor's number counts so too */
     uint32_t n_inputs;
     int *in_place;
     ol_error *error;
 } check;
-
-size_t overlap_scratch_bytes(size_t n_tensors)
-{
-    return n_tensors * sizeof(entry);
-}
 
 static const ol_tensor *tensor_of(const check *c, uint32_t tensor)
 {
@@ -47,16 +38,16 @@ static ol_status check_pair(const check *c, uint32_t a, uint32_t b)
     return fail(c->error, OL_ERROR_OVERLAP, c->composite->operation, "output %u overlaps output %u", second - c->n_inputs, first - c->n_inputs);
 }
 
-static int meet(byte_range a, byte_range b)
+static inline int meet(const tensor_facts *a, const tensor_facts *b)
 {
-    return a.low < b.high && b.low < a.high;
+    return a->low < b->high && b->low < a->high;
 }
 
-static ol_status check_pairs(const check *c, const entry *entries, uint32_t n)
+static ol_status check_pairs(const check *c, uint32_t n)
 {
     for (uint32_t o = c->n_inputs; o < n; o++)
         for (uint32_t t = 0; t < o; t++)
-            if (meet(entries[t].range, entries[o].range)) {
+            if (meet(&c->facts[t], &c->facts[o])) {
                 ol_status status = check_pair(c, t, o);
                 if (status != OL_OK)
                     return status;
@@ -65,42 +56,34 @@ static ol_status check_pairs(const check *c, const entry *entries, uint32_t n)
 }
 
 /* Heap sort by the lower end: qsort may allocate. */
-static void sift_down(entry *e, size_t root, size_t n)
+static void sift_down(const tensor_facts *f, uint32_t *order, size_t root, size_t n)
 {
     for (size_t child; (child = 2 * root + 1) < n; root = child) {
-        child += child + 1 < n && e[child + 1].range.low > e[child].range.low;
-        if (e[root].range.low >= e[child].range.low)
+        child += child + 1 < n && f[order[child + 1]].low > f[order[child]].low;
+        if (f[order[root]].low >= f[order[child]].low)
             return;
-        entry t = e[root];
-        e[root] = e[child];
-        e[child] = t;
+        uint32_t t = order[root];
+        order[root] = order[child];
+        order[child] = t;
     }
 }
 
-static void sort_entries(entry *e, size_t n)
+static ol_status sweep(const check *c, uint32_t *order, uint32_t n)
 {
-    for (size_t i = n / 2; i-- > 0;)
-        sift_down(e, i, n);
-    for (size_t i = n; i-- > 1;) {
-        entry t = e[0];
-        e[0] = e[i];
-        e[i] = t;
-        sift_down(e, 0, i);
-    }
-}
-
-static ol_status sweep(const check *c, entry *entries, uint32_t n)
-{
-    sort_entries(entries, n);
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t j = i + 1; j < n && entries[j].range.low < entries[i].range.high; j++) {
-            uint32_t a = entries[i].tensor, b = entries[j].tensor;
-            if (a > b) {
-                uint32_t t = a;
-                a = b;
-                b = t;
-            }
-            if (b < c->n_inputs || !meet(entries[i].range, entries[j].range))
+        order[i] = i;
+    for (size_t i = n / 2; i-- > 0;)
+        sift_down(c->facts, order, i, n);
+    for (size_t i = n; i-- > 1;) {
+        uint32_t t = order[0];
+        order[0] = order[i];
+        order[i] = t;
+        sift_down(c->facts, order, 0, i);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = i + 1; j < n && c->facts[order[j]].low < c->facts[order[i]].high; j++) {
+            uint32_t a = order[i] < order[j] ? order[i] : order[j], b = order[i] < order[j] ? order[j] : order[i];
+            if (b < c->n_inputs || !meet(&c->facts[a], &c->facts[b]))
                 continue;
             ol_status status = check_pair(c, a, b);
             if (status != OL_OK)
@@ -109,37 +92,19 @@ static ol_status sweep(const check *c, entry *entries, uint32_t n)
     return OL_OK;
 }
 
-static int is_contiguous(const ol_tensor *t)
-{
-    int64_t expected = 1;
-    for (int32_t d = t->rank - 1; d >= 0; d--) {
-        if (t->shape[d] != 1 && t->strides[d] != expected)
-            return 0;
-        expected *= t->shape[d];
-    }
-    return 1;
-}
-
-ol_status overlap_check(const ol_composite *composite, const ol_tensor *inputs, const ol_tensor *outputs, int *in_place, ol_error *error)
+ol_status overlap_check(const ol_composite *composite, const ol_tensor *inputs, const ol_tensor *outputs, const tensor_facts *facts,
+                        uint32_t *order, int *in_place, ol_error *error)
 {
     uint32_t n_inputs = (uint32_t)composite->traced->n_inputs, n = n_inputs + (uint32_t)composite->traced->n_outputs;
-    check c = { composite, inputs, outputs, n_inputs, in_place, error };
-    entry few[OVERLAP_STACK_TENSORS];
-    entry *entries = composite->ranges ? workspace_take(composite->ranges) : few;
-    ol_status status = OL_OK;
+    check c = { composite, inputs, outputs, facts, n_inputs, in_place, error };
     *in_place = 0;
-    for (uint32_t t = 0; t < n && status == OL_OK; t++) {
-        const ol_tensor *tensor = tensor_of(&c, t);
-        entries[t] = (entry){ tensor_range(tensor), t };
-        if (t >= n_inputs && !is_contiguous(tensor) && tensor_overlaps_itself(tensor)) {
+    for (uint32_t t = n_inputs; t < n; t++) {
+        const ol_tensor *tensor = &outputs[t - n_inputs];
+        if (!facts[t].contiguous && tensor_overlaps_itself(tensor)) {
             shape_text shape_, strides;
-            status = fail(error, OL_ERROR_OVERLAP, composite->operation, "output %u repeats an element: shape %s with strides %s", t - n_inputs,
-                          shape_to_text(&shape_, tensor->rank, tensor->shape), shape_to_text(&strides, tensor->rank, tensor->strides));
+            return fail(error, OL_ERROR_OVERLAP, composite->operation, "output %u repeats an element: shape %s with strides %s", t - n_inputs,
+                        shape_to_text(&shape_, tensor->rank, tensor->shape), shape_to_text(&strides, tensor->rank, tensor->strides));
         }
     }
-    if (status == OL_OK)
-        status = composite->ranges ? sweep(&c, entries, n) : check_pairs(&c, entries, n);
-    if (composite->ranges)
-        workspace_give(composite->ranges, entries);
-    return status;
+    return order ? sweep(&c, order, n) : check_pairs(&c, n);
 }

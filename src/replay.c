@@ -4,24 +4,21 @@
 
 #include <string.h>
 
-static ol_status check_tensor(const ol_composite *c, const ol_tensor *t, ol_dtype expected, int data_optional, const char *role, int32_t index,
-                              ol_error *error)
+/* Examines n tensors and compares their dtypes with those that the nodes at `expected` have. */
+static ol_status check_tensors(const ol_composite *c, const ol_tensor *tensors, int32_t n, const uint32_t *expected, int data_optional,
+                               const char *role, tensor_facts *facts, ol_error *error)
 {
-    ol_status status = tensor_check(t, data_optional, c->operation, role, index, error);
-    if (status == OL_OK && t->dtype != expected)
-        return fail(error, OL_ERROR_DTYPE, c->operation, "%s %d is %s; the composite was compiled for %s", role, (int)index,
-                    ol_dtype_name(t->dtype), ol_dtype_name(expected));
-    return status;
-}
-
-static ol_status check_inputs(const ol_composite *c, const ol_tensor *inputs, int data_optional, ol_error *error)
-{
-    if (c->traced->n_inputs > 0 && !inputs)
-        return fail(error, OL_ERROR_ARGUMENT, c->operation, "inputs is NULL; expected %d tensors", (int)c->traced->n_inputs);
-    for (int32_t i = 0; i < c->traced->n_inputs; i++) {
-        ol_status status = check_tensor(c, &inputs[i], graph_dtype(c->traced, (uint32_t)i), data_optional, "input", i, error);
+    if (n > 0 && !tensors)
+        return fail(error, OL_ERROR_ARGUMENT, c->operation, "%ss is NULL; expected %d tensors", role, (int)n);
+    for (int32_t i = 0; i < n; i++) {
+        const ol_tensor *t = &tensors[i];
+        ol_dtype wanted = graph_dtype(c->traced, expected ? expected[i] : (uint32_t)i);
+        ol_status status = tensor_examine(t, data_optional, c->operation, role, i, &facts[i], error);
         if (status != OL_OK)
             return status;
+        if (t->dtype != wanted)
+            return fail(error, OL_ERROR_DTYPE, c->operation, "%s %d is %s; the composite was compiled for %s", role, (int)i,
+                        ol_dtype_name(t->dtype), ol_dtype_name(wanted));
     }
     return OL_OK;
 }
@@ -63,42 +60,62 @@ static ol_status check_output_shapes(const ol_composite *c, const ol_tensor *inp
     return OL_OK;
 }
 
-ol_status replay_check(const ol_composite *c, const ol_tensor *inputs, const ol_tensor *outputs, int *in_place, ol_error *error)
+ol_status replay_check(const ol_composite *c, const ol_tensor *inputs, const ol_tensor *outputs, tensor_facts few[FEW_TENSORS],
+                       tensor_facts **facts, int *in_place, ol_error *error)
 {
-    ol_status status = check_inputs(c, inputs, 0, error);
-    if (status != OL_OK)
-        return status;
-    if (!outputs)
-        return fail(error, OL_ERROR_ARGUMENT, c->operation, "outputs is NULL; expected %d tensors", (int)c->traced->n_outputs);
-    for (int32_t i = 0; i < c->traced->n_outputs; i++) {
-        status = check_tensor(c, &outputs[i], graph_dtype(c->traced, c->traced->outputs[i]), 0, "output", i, error);
-        if (status != OL_OK)
-            return status;
-    }
-    if (c->rules->n_rules > c->rules->n_output_rules && (status = check_broadcasts(c, inputs, error)) != OL_OK)
-        return status;
-    if ((status = check_output_shapes(c, inputs, outputs, error)) != OL_OK)
-        return status;
-    return overlap_check(c, inputs, outputs, in_place, error);
+    int32_t n_inputs = c->traced->n_inputs, n_outputs = c->traced->n_outputs;
+    tensor_facts *f = c->checks ? workspace_take(c->checks) : few;
+    ol_status status = check_tensors(c, inputs, n_inputs, NULL, 0, "input", f, error);
+    if (status == OL_OK)
+        status = check_tensors(c, outputs, n_outputs, c->traced->outputs, 0, "output", f + n_inputs, error);
+    if (status == OL_OK && c->rules->n_rules > c->rules->n_output_rules)
+        status = check_broadcasts(c, inputs, error);
+    if (status == OL_OK)
+        status = check_output_shapes(c, inputs, outputs, error);
+    if (status == OL_OK)
+        status = overlap_check(c, inputs, outputs, f, c->checks ? (uint32_t *)(f + n_inputs + n_outputs) : NULL, in_place, error);
+    if (status == OL_OK)
+        *facts = f;
+    else
+        replay_checked(c, f);
+    return status;
+}
+
+void replay_checked(const ol_composite *c, tensor_facts *facts)
+{
+    if (c->checks)
+        workspace_give(c->checks, facts);
 }
 
 ol_status ol_replay(const ol_composite *c, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs, ol_error *error)
 {
+    tensor_facts few[FEW_TENSORS], *facts;
     int in_place;
     if (!c)
         return fail(error, OL_ERROR_ARGUMENT, "replay", "the composite is NULL");
-    ol_status status = replay_check(c, inputs, outputs, &in_place, error);
-    return status == OL_OK ? c->device->backend->replay(c, stream, inputs, outputs, in_place, error) : status;
+    ol_status status = replay_check(c, inputs, outputs, few, &facts, &in_place, error);
+    if (status != OL_OK)
+        return status;
+    status = c->device->backend->replay(c, stream, inputs, outputs, facts, in_place, error);
+    replay_checked(c, facts);
+    return status;
 }
 
 ol_status ol_output_shapes(const ol_composite *c, const ol_tensor *inputs, ol_tensor *outputs, ol_error *error)
 {
+    tensor_facts ignored;
+    shape s;
     if (!c || !outputs)
         return fail(error, OL_ERROR_ARGUMENT, "output shapes", "the composite, or the place for the outputs, is NULL");
-    ol_status status = check_inputs(c, inputs, 1, error);
+    ol_status status = OL_OK;
+    if (c->traced->n_inputs > 0 && !inputs)
+        status = check_tensors(c, NULL, c->traced->n_inputs, NULL, 1, "input", NULL, error);
+    for (int32_t i = 0; status == OL_OK && i < c->traced->n_inputs; i++) {
+        uint32_t index = (uint32_t)i;
+        status = check_tensors(c, &inputs[i], 1, &index, 1, "input", &ignored, error);
+    }
     if (status == OL_OK)
         status = check_broadcasts(c, inputs, error);
-    shape s;
     for (size_t rule = 0; status == OL_OK && rule < c->rules->n_output_rules; rule++) {      /* all of them before any output is written */
         status = shape_rule_apply(c->rules, rule, inputs, c->operation, &s, error);
         if (status == OL_OK && shape_elements(s.rank, s.dims) < 0) {

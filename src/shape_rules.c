@@ -87,7 +87,7 @@ void shape_rules_destroy(shape_rules *r)
 }
 
 /* The shape of a leaf, and its name for errors. */
-static int32_t leaf_shape(const shape_rules *r, uint32_t leaf, const ol_tensor *inputs, const int64_t **dims)
+static inline int32_t leaf_shape(const shape_rules *r, uint32_t leaf, const ol_tensor *inputs, const int64_t **dims)
 {
     if (leaf < (uint32_t)r->n_inputs) {
         *dims = inputs[leaf].shape;

@@ -53,42 +53,35 @@ static int tensor_reach(const ol_tensor *t, int64_t *below, int64_t *above)
     return 1;
 }
 
-ol_status tensor_check(const ol_tensor *t, int data_optional, const char *operation, const char *role, int32_t index, ol_error *error)
+ol_status tensor_examine_any(const ol_tensor *t, int data_optional, const char *operation, const char *role, int32_t index,
+                             tensor_facts *facts, ol_error *error)
 {
     if (!dtype_valid(t->dtype))
         return fail(error, OL_ERROR_DTYPE, operation, "%s %d: %d is not a dtype", role, (int)index, (int)t->dtype);
     if (t->rank < 0 || t->rank > OL_MAX_RANK)
         return fail(error, OL_ERROR_ARGUMENT, operation, "%s %d: rank %d, expected 0 to %d", role, (int)index, (int)t->rank, OL_MAX_RANK);
-    int64_t n = 1, below, above;
-    for (int32_t d = 0; d < t->rank; d++) {
-        if (t->shape[d] < 0) {
-            shape_text text;
+    shape_text shape_, strides;
+    for (int32_t d = 0; d < t->rank; d++)
+        if (t->shape[d] < 0)
             return fail(error, OL_ERROR_SHAPE, operation, "%s %d: shape %s has a negative extent", role, (int)index,
-                        shape_to_text(&text, t->rank, t->shape));
-        }
-        if (__builtin_mul_overflow(n, t->shape[d], &n))
-            n = shape_elements(t->rank, t->shape);
-        if (n <= 0)
-            break;
-    }
-    if (n < 0 || (n > 0 && !tensor_reach(t, &below, &above))) {
-        shape_text shape_, strides;
+                        shape_to_text(&shape_, t->rank, t->shape));
+    int64_t n = shape_elements(t->rank, t->shape), below = 0, above = 0;
+    if (n < 0 || (n > 0 && !tensor_reach(t, &below, &above)))
         return fail(error, OL_ERROR_SHAPE, operation, "%s %d: shape %s with strides %s does not fit an address space", role, (int)index,
                     shape_to_text(&shape_, t->rank, t->shape), shape_to_text(&strides, t->rank, t->strides));
-    }
     if (n > 0 && !t->data && !data_optional)
         return fail(error, OL_ERROR_ARGUMENT, operation, "%s %d: data is NULL though the tensor is not empty", role, (int)index);
+    *facts = (tensor_facts){ 0, 0, n, 1 };
+    if (n > 0) {
+        facts->low = (uintptr_t)t->data + (uintptr_t)below;
+        facts->high = (uintptr_t)t->data + (uintptr_t)above;
+    }
+    int64_t expected = 1;
+    for (int32_t d = t->rank - 1; n > 0 && d >= 0; d--) {
+        facts->contiguous &= t->shape[d] == 1 || t->strides[d] == expected;
+        expected *= t->shape[d];
+    }
     return OL_OK;
-}
-
-byte_range tensor_range(const ol_tensor *t)
-{
-    int64_t below, above;
-    for (int32_t d = 0; d < t->rank; d++)
-        if (t->shape[d] == 0)
-            return (byte_range){ 0, 0 };
-    tensor_reach(t, &below, &above);     /* tensor_check has shown that it fits */
-    return (byte_range){ (uintptr_t)t->data + (uintptr_t)below, (uintptr_t)t->data + (uintptr_t)above };
 }
 
 /* A term stride * counter with counter in [low, high] and stride > 0. */

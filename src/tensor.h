@@ -2,6 +2,7 @@
 #ifndef OL_TENSOR_H
 #define OL_TENSOR_H
 
+#include "dtype.h"
 #include "onelaunch.h"
 
 /* A shape alone. Broadcasting joins shapes as NumPy does. */
@@ -33,13 +34,37 @@ static inline int shape_join(shape *into, int32_t rank, const int64_t *dims)
 /* The number of elements, or -1 where it does not fit an int64_t. */
 int64_t shape_elements(int32_t rank, const int64_t *dims);
 
+/* What a replay needs to know of each tensor, found in one look. */
+typedef struct tensor_facts {
+    uintptr_t low, high;          /* the bytes it spans: [low, high); both 0 when it is empty */
+    int64_t n_elements;
+    int contiguous;               /* row-major without gaps */
+} tensor_facts;
+
 /* Checks what every tensor must fulfil: dtype, rank, non-negative extents whose product and byte extent fit 63 bits, data
  * unless it is empty (or `data_optional`). `role` and `index` name it in the error: "input 2". */
-ol_status tensor_check(const ol_tensor *t, int data_optional, const char *operation, const char *role, int32_t index, ol_error *error);
+ol_status tensor_examine_any(const ol_tensor *t, int data_optional, const char *operation, const char *role, int32_t index,
+                             tensor_facts *facts, ol_error *error);
 
-/* The bytes a tensor spans: [*low, *high); both 0 when it is empty. */
-typedef struct byte_range { uintptr_t low, high; } byte_range;
-byte_range tensor_range(const ol_tensor *t);
+/* The same, quickly for what is nearly always given: a contiguous tensor with elements. */
+static inline ol_status tensor_examine(const ol_tensor *t, int data_optional, const char *operation, const char *role, int32_t index,
+                                       tensor_facts *facts, ol_error *error)
+{
+    if ((unsigned)t->dtype < OL_DTYPE_COUNT && (unsigned)t->rank <= OL_MAX_RANK && t->data) {
+        int64_t n = 1;
+        int32_t d = t->rank - 1;
+        for (; d >= 0; d--) {
+            int64_t extent = t->shape[d];
+            if (extent <= 0 || (extent != 1 && t->strides[d] != n) || __builtin_mul_overflow(n, extent, &n))
+                break;
+        }
+        if (d < 0 && n < INT64_MAX / 8) {
+            *facts = (tensor_facts){ (uintptr_t)t->data, (uintptr_t)t->data + (uintptr_t)n * dtype_sizes[t->dtype], n, 1 };
+            return OL_OK;
+        }
+    }
+    return tensor_examine_any(t, data_optional, operation, role, index, facts, error);
+}
 
 /* Whether two tensors whose ranges meet share a byte. Exact for nested strides, as views made by slicing and transposing
  * have; where deciding would take too long the answer is yes. */

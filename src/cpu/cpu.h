@@ -2,7 +2,8 @@
  *
  *     detect.c   which SIMD levels this machine has      threads.c  the host's parallel_for, or our own threads
  *     plan.c     shapes and strides -> loops             tile.c     one tile through the program
- *     execute.c  a replay: groups, tasks, tiles          cpu.c      the device */
+ *     execute.c  a replay: groups, tasks, tiles          dense.c    the short way for decode-sized replays
+ *     cpu.c      the device */
 #ifndef OL_CPU_H
 #define OL_CPU_H
 
@@ -33,6 +34,7 @@ void cpu_threads_run(cpu_threads *threads, size_t n_tasks, ol_task task, void *a
 typedef struct cpu_prepared {
     kernel_fn *kernels;                  /* by instruction; NULL for loads and constants */
     size_t tile_elements;                /* capacity of a tile; a multiple of 16 */
+    int dense;                           /* whether dense.c may serve: few registers, each output one of its own */
     size_t tile_bytes;                   /* registers and their slots */
     size_t plan_bytes;
     workspace *tiles, *plans;            /* NULL where the stack serves */
@@ -41,11 +43,16 @@ typedef struct cpu_prepared {
 #define TILE_STACK_BYTES 32768
 #define PLAN_STACK_BYTES 8192
 #define TILE_MAX_ELEMENTS 512
+#define DENSE_MAX_REGISTERS 64
 
 /* execute.c: the backend's entry points */
 ol_status cpu_prepare(ol_composite *composite, ol_error *error);
 void cpu_release(ol_composite *composite);
-ol_status cpu_replay(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs, int in_place,
-                     ol_error *error);
+ol_status cpu_replay(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs,
+                     const tensor_facts *facts, int in_place, ol_error *error);
+
+/* dense.c: the replay of a decode step, where every tensor is one contiguous run of as many elements, and these fit a tile.
+ * False, and nothing done, where it is not that. */
+int dense_replay(const ol_composite *composite, const ol_tensor *inputs, const ol_tensor *outputs, const tensor_facts *facts);
 
 #endif

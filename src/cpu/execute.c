@@ -32,12 +32,19 @@ ol_status cpu_prepare(ol_composite *c, ol_error *error)
             return fail(error, OL_ERROR_DEVICE, node_name(n), "internal: no %s kernel for %s", ol_cpu_level_name(device->level), ol_dtype_name(operand));
     }
 
+    /* Two outputs of one register need a copy, which only the general way makes. */
+    p->dense = prog->n_registers <= DENSE_MAX_REGISTERS;
+    for (int32_t i = 0; p->dense && i < prog->n_outputs; i++)
+        for (int32_t k = 0; k < i; k++)
+            p->dense &= prog->output_registers[i] != prog->output_registers[k];
+
     p->tile_elements = TILE_MAX_ELEMENTS;
     while (p->tile_elements > 64 && tile_bytes(prog, p->tile_elements) > TILE_STACK_BYTES)
         p->tile_elements /= 2;
     while (p->tile_elements > 16 && tile_bytes(prog, p->tile_elements) > (1u << 20))
         p->tile_elements /= 2;
     p->tile_bytes = tile_bytes(prog, p->tile_elements);
+    p->dense &= p->tile_bytes <= TILE_STACK_BYTES;
     p->plan_bytes = plan_bytes(c);
     size_t n_blocks = cpu_threads_count(device->threads) + 3;
     if (p->tile_bytes > TILE_STACK_BYTES && !(p->tiles = workspace_create(a, p->tile_bytes, n_blocks)))
@@ -152,11 +159,14 @@ static void replay_in(const ol_composite *c, const ol_tensor *inputs, const ol_t
         device_count_launch(c->device);
 }
 
-ol_status cpu_replay(const ol_composite *c, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs, int in_place, ol_error *error)
+ol_status cpu_replay(const ol_composite *c, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs,
+                     const tensor_facts *facts, int in_place, ol_error *error)
 {
     const cpu_prepared *p = c->prepared;
     if (stream)
         return fail(error, OL_ERROR_ARGUMENT, c->operation, "a stream was given; a CPU takes NULL");
+    if (!in_place && dense_replay(c, inputs, outputs, facts))
+        return OL_OK;
     if (p->plans) {
         void *block = workspace_take(p->plans);
         replay_in(c, inputs, outputs, in_place, block);
