@@ -2,9 +2,9 @@
  * so that a replay starts and allocates nothing. The pool runs one loop at a time; a replay that finds it busy, or that runs in
  * a forked child, where the pool's threads do not exist, does its tasks on its own thread instead of waiting. */
 #include "cpu/cpu.h"
+#include "cpu/pool.h"
 #include "status.h"
 
-#include <pthreadpool.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/types.h>
@@ -14,7 +14,7 @@ struct cpu_threads {
     ol_allocator allocator;
     ol_parallel_for parallel_for;
     void *user;
-    pthreadpool_t pool;                 /* NULL: no threads of our own */
+    pool *pool;                         /* NULL: no threads of our own */
     pid_t owner;
     size_t count;
     atomic_flag busy;
@@ -38,12 +38,13 @@ ol_status cpu_threads_create(const ol_allocator *allocator, const ol_cpu_options
         return fail(error, OL_ERROR_MEMORY, "device cpu", "no memory for a device");
     *t = (cpu_threads){ .allocator = *allocator, .parallel_for = options->parallel_for, .user = options->parallel_user, .owner = getpid() };
     atomic_flag_clear(&t->busy);
-    t->count = options->n_threads ? (size_t)options->n_threads : available_cpus();
+    size_t count = options->n_threads ? (size_t)options->n_threads : available_cpus();
+    t->count = t->parallel_for || pool_available ? count : 1;
     if (t->count > 1 && !t->parallel_for) {
-        t->pool = pthreadpool_create(t->count);
+        t->pool = pool_create(count);
         if (!t->pool) {
             memory_give(allocator, t, sizeof *t);
-            return fail(error, OL_ERROR_MEMORY, "device cpu", "could not start %zu threads", options->n_threads ? (size_t)options->n_threads : available_cpus());
+            return fail(error, OL_ERROR_MEMORY, "device cpu", "could not start %zu threads", count);
         }
     }
     *out = t;
@@ -56,7 +57,7 @@ void cpu_threads_destroy(cpu_threads *t)
         return;
     ol_allocator allocator = t->allocator;
     if (t->pool && t->owner == getpid())          /* a forked child has no threads to end, and would wait for them */
-        pthreadpool_destroy(t->pool);
+        pool_destroy(t->pool);
     memory_give(&allocator, t, sizeof *t);
 }
 
@@ -70,7 +71,7 @@ void cpu_threads_run(cpu_threads *t, size_t n_tasks, ol_task task, void *argumen
     if (t->parallel_for)
         t->parallel_for(t->user, n_tasks, task, argument);
     else if (t->pool && t->owner == getpid() && !atomic_flag_test_and_set_explicit(&t->busy, memory_order_acquire)) {
-        pthreadpool_parallelize_1d(t->pool, task, argument, n_tasks, 0);
+        pool_run(t->pool, n_tasks, task, argument);
         atomic_flag_clear_explicit(&t->busy, memory_order_release);
     } else
         for (size_t i = 0; i < n_tasks; i++)
