@@ -109,6 +109,20 @@ static void search_add(search *s, int64_t stride, int64_t low, int64_t high)
     s->terms[i] = (term){ stride, low, high };
 }
 
+/* The same where only reachable sums matter: two terms of one stride are one term, whose counter is the sum of theirs. Without
+ * this, views of equal strides would be searched through every way to split each counter. */
+static void search_add_merged(search *s, int64_t stride, int64_t low, int64_t high)
+{
+    int negative = stride < 0;
+    for (int i = 0; stride != 0 && i < s->n_terms; i++)
+        if (s->terms[i].stride == (negative ? -stride : stride)) {
+            s->terms[i].low += negative ? -high : low;
+            s->terms[i].high += negative ? -low : high;
+            return;
+        }
+    search_add(s, stride, low, high);
+}
+
 static __int128 floor_division(__int128 a, __int128 b)
 {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
@@ -144,10 +158,10 @@ int tensors_overlap(const ol_tensor *a, const ol_tensor *b)
     search s = { .budget = 20000 };
     int64_t a_size = dtype_sizes[a->dtype], b_size = dtype_sizes[b->dtype];
     for (int32_t d = 0; d < a->rank; d++)
-        search_add(&s, a->strides[d] * a_size, 0, a->shape[d] - 1);
+        search_add_merged(&s, a->strides[d] * a_size, 0, a->shape[d] - 1);
     for (int32_t d = 0; d < b->rank; d++)
-        search_add(&s, b->strides[d] * b_size, -(b->shape[d] - 1), 0);
-    search_add(&s, 1, -(b_size - 1), a_size - 1);                 /* the bytes inside an element of each */
+        search_add_merged(&s, b->strides[d] * b_size, -(b->shape[d] - 1), 0);
+    search_add_merged(&s, 1, -(b_size - 1), a_size - 1);                 /* the bytes inside an element of each */
     return search_reaches(&s, 0, (__int128)(intptr_t)b->data - (__int128)(intptr_t)a->data);
 }
 
@@ -177,7 +191,7 @@ int tensor_overlaps_itself(const ol_tensor *t)
         search_add(&difference, s.terms[first].stride, 1, s.terms[first].high - s.terms[first].low);
         for (int i = first + 1; i < s.n_terms; i++) {
             int64_t n = s.terms[i].high - s.terms[i].low;
-            search_add(&difference, s.terms[i].stride, -n, n);
+            search_add_merged(&difference, s.terms[i].stride, -n, n);
         }
         if (search_reaches(&difference, 0, 0))
             return 1;

@@ -1,0 +1,89 @@
+/* Loops that are not one scalar function per element: a fast pass over a block, then a second look at the few elements that
+ * it could not decide. Results go through a buffer, since the second look reads operands that the output may alias. */
+#ifndef OL_CPU_KERNELS_OWN_H
+#define OL_CPU_KERNELS_OWN_H
+
+#define KERNEL_BLOCK 128
+
+#if defined(__F16C__)
+#include "kernels_f16c.h"
+#endif
+#if defined(__AVX512F__)
+#include "kernels_pair_avx512.h"
+#endif
+
+#define KERNEL_OWN_logaddexp_f32 ~, KERNEL_NONE
+static void loop_logaddexp_f32(KERNEL_ARGUMENTS) {
+    t_f32 *result = out;
+    const t_f32 *a = x, *b = y;
+    (void)z;
+    while (n > 0) {
+        float block[KERNEL_BLOCK];
+        uint32_t cancels[KERNEL_BLOCK], any = 0;
+        int length = n < KERNEL_BLOCK ? (int)n : KERNEL_BLOCK;
+        _Pragma("omp simd reduction(|:any)") for (int i = 0; i < length; i++) {
+            double sum = num_logaddexp64((double)a[i], (double)b[i]);
+            cancels[i] = (uint32_t)num_logaddexp_cancels((double)a[i], (double)b[i], sum);
+            any |= cancels[i];
+            block[i] = num_to_f32(sum);
+        }
+        for (int i = 0; any && i < length; i++)
+            if (cancels[i]) block[i] = num_logaddexp_exact32(a[i], b[i]);
+        memcpy(result, block, (size_t)length * sizeof *block);
+        result += length, a += length, b += length, n -= (size_t)length;
+    }
+}
+
+/* The shared shape of float32 and bfloat16 remainder: a quotient of 2^49 or more takes a loop. */
+#define KERNEL_OWN_remainder_f32 ~, KERNEL_NONE
+static void loop_remainder_f32(KERNEL_ARGUMENTS) {
+    t_f32 *result = out;
+    const t_f32 *a = x, *b = y;
+    (void)z;
+    while (n > 0) {
+        float block[KERNEL_BLOCK];
+        uint32_t large[KERNEL_BLOCK], any = 0;
+        int length = n < KERNEL_BLOCK ? (int)n : KERNEL_BLOCK;
+        _Pragma("omp simd reduction(|:any)") for (int i = 0; i < length; i++) {
+            large[i] = (uint32_t)num_remainder_large(a[i], b[i]);
+            any |= large[i];
+            block[i] = num_remainder_small32(a[i], b[i]);
+        }
+        for (int i = 0; any && i < length; i++)
+            if (large[i]) block[i] = num_remainder_large32(a[i], b[i]);
+        memcpy(result, block, (size_t)length * sizeof *block);
+        result += length, a += length, b += length, n -= (size_t)length;
+    }
+}
+
+#define KERNEL_OWN_remainder_bf16 ~, KERNEL_NONE
+static void loop_remainder_bf16(KERNEL_ARGUMENTS) {
+    t_bf16 *result = out;
+    const t_bf16 *a = x, *b = y;
+    (void)z;
+    while (n > 0) {
+        uint16_t block[KERNEL_BLOCK];
+        uint32_t large[KERNEL_BLOCK], any = 0;
+        int length = n < KERNEL_BLOCK ? (int)n : KERNEL_BLOCK;
+        _Pragma("omp simd reduction(|:any)") for (int i = 0; i < length; i++) {
+            large[i] = (uint32_t)num_remainder_large(num_widen_bf16(a[i]), num_widen_bf16(b[i]));
+            any |= large[i];
+            block[i] = num_narrow_bf16(num_remainder_small32(num_widen_bf16(a[i]), num_widen_bf16(b[i])));
+        }
+        for (int i = 0; any && i < length; i++)
+            if (large[i]) block[i] = num_narrow_bf16(num_remainder_large32(num_widen_bf16(a[i]), num_widen_bf16(b[i])));
+        memcpy(result, block, (size_t)length * sizeof *block);
+        result += length, a += length, b += length, n -= (size_t)length;
+    }
+}
+
+/* A float16 quotient is below 2^42. */
+#define KERNEL_OWN_remainder_f16 ~, KERNEL_NONE
+static void loop_remainder_f16(KERNEL_ARGUMENTS) {
+    t_f16 *result = out;
+    const t_f16 *a = x, *b = y;
+    (void)z;
+    KERNEL_LOOP result[i] = num_narrow_f16(num_remainder_small32(num_widen_f16(a[i]), num_widen_f16(b[i])));
+}
+
+#endif

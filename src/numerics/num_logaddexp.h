@@ -1,0 +1,156 @@
+/* float32 logaddexp(x, y) = log(exp(x) + exp(y)): within 0.5001 ulp, and the same bits from every compiler and level.
+ *
+ * It takes two operands, so it cannot be proven by running all inputs, and "correctly rounded" cannot guard its bits. So its
+ * operations are fixed: no fused multiply-add anywhere in this file.
+ *
+ * The fast path is max + log(1 + exp(-|x - y|)) in double, absolute error about 2^-50 of the larger term. That is enough
+ * unless exp(x) + exp(y) is near 1, where the terms cancel. num_logaddexp_cancels tells (the result is small beside the
+ * maximum), and num_logaddexp_exact32 then computes
+ *     s = expm1(max) + exp(min), the exponentials in double-double (error 2^-98),   result = log1p(s), s small.
+ * The kernel runs the fast path over a block and mends the few elements that cancel. */
+#ifndef NUM_LOGADDEXP_H
+#define NUM_LOGADDEXP_H
+
+#include "num_exp64.h"
+
+#define NUM_LOGADDEXP_SPLIT 0x1.c34366179d427p-1         /* -log(sqrt(2) - 1): see softplus in num_log64.h */
+
+/* The tails of num_exp64.h and num_log64.h with every product rounded. */
+NUM_FN double num_exp_tail_unfused64(double r) {
+    double q = 0x1.ad900f724987bp-26;
+    q = q * r + 0x1.28ae1ad674e04p-22;
+    q = q * r + 0x1.71df1b087452ap-19;
+    q = q * r + 0x1.a0199942cbe04p-16;
+    q = q * r + 0x1.a01a012edb89ap-13;
+    q = q * r + 0x1.6c16c1847f533p-10;
+    q = q * r + 0x1.1111111126ecbp-7;
+    q = q * r + 0x1.55555555506a4p-5;
+    q = q * r + 0x1.55555555554fdp-3;
+    q = q * r + 0x1.000000000000ap-1;
+    return (r * r) * q + r;
+}
+
+NUM_FN double num_atanh_tail_unfused64(double z) {
+    double p = 0x1.2b69b6dc2fcf9p-3;
+    p = p * z + 0x1.39fcf7eb83aafp-3;
+    p = p * z + 0x1.7462bf6599acbp-3;
+    p = p * z + 0x1.c71c62c10c6cep-3;
+    p = p * z + 0x1.2492492e0b364p-2;
+    p = p * z + 0x1.9999999995243p-2;
+    return p * z + 0x1.5555555555558p-1;
+}
+
+/* The fast path, as a double that is never an exact tie of float32. Its special cases are all of them: NaN if either is,
+ * else +inf if either is, else the other where one is -inf. */
+NUM_FN double num_logaddexp64(double x, double y) {
+    double d = num_abs64(x - y);
+    d = x == y ? 0.0 : d;                                /* of two equal infinities */
+    d = d > 700.0 ? 700.0 : d;
+    double larger = x > y ? x : y;
+    double m = larger > 0x1p200 ? 0x1p200 : larger;      /* +inf: finite here, infinite once rounded */
+    num_reduced64 e = num_reduce_exp64(-d);
+    double tail = num_exp_tail_unfused64(e.r);
+    double exp_d = e.scale * tail + e.scale;
+    double exp_d_less_1 = e.scale * tail + (e.scale - 1.0);
+    int upper = d < NUM_LOGADDEXP_SPLIT;
+    double q = (upper ? exp_d_less_1 : exp_d) / (exp_d + (upper ? 3.0 : 2.0));
+    double z = q * q;
+    double low = (q * z) * num_atanh_tail_unfused64(z) + (upper ? NUM_LN2_LOW_64 : 0.0);
+    double sum = (m + (upper ? NUM_LN2_HIGH_64 : 0.0)) + (2.0 * q + low);
+    sum = num_from_bits64(num_bits64(sum) | 1);
+    return ((x == y) & (x == -num_inf64())) ? x : sum;
+}
+
+/* Whether the fast path's result has lost more bits than float32 can spare. False for NaN. */
+NUM_FN int num_logaddexp_cancels(double x, double y, double result) {
+    double larger = x > y ? x : y;
+    return (larger < 0.0) & (num_abs64(result) < larger * -0x1p-10);
+}
+
+/* ---- Double-double, for the elements that cancel (Dekker 1971; Knuth's 2Sum) --------------------------------------- */
+
+typedef struct num_pair64 {
+    double high, low;
+} num_pair64;
+
+NUM_FN num_pair64 num_pair_sum64(double x, double y) {
+    num_pair64 s;
+    s.high = x + y;
+    double t = s.high - x;
+    s.low = (x - (s.high - t)) + (y - t);
+    return s;
+}
+
+NUM_FN num_pair64 num_pair_product64(double x, double y) {
+    num_pair64 p;
+    double tx = x * 134217729.0, xh = tx - (tx - x), xl = x - xh;
+    double ty = y * 134217729.0, yh = ty - (ty - y), yl = y - yh;
+    p.high = x * y;
+    p.low = ((xh * yh - p.high) + xh * yl + xl * yh) + xl * yl;
+    return p;
+}
+
+NUM_FN num_pair64 num_pair_add64(num_pair64 x, num_pair64 y) {
+    num_pair64 s = num_pair_sum64(x.high, y.high);
+    num_pair64 t = num_pair_sum64(x.low, y.low);
+    s = num_pair_sum64(s.high, s.low + t.high);
+    return num_pair_sum64(s.high, s.low + t.low);
+}
+
+NUM_FN num_pair64 num_pair_multiply64(num_pair64 x, num_pair64 y) {
+    num_pair64 p = num_pair_product64(x.high, y.high);
+    return num_pair_sum64(p.high, p.low + (x.high * y.low + x.low * y.high));
+}
+
+NUM_FN num_pair64 num_pair_divide64(num_pair64 x, double y) {
+    double q = x.high / y;
+    num_pair64 p = num_pair_product64(q, y);
+    return num_pair_sum64(q, (((x.high - p.high) - p.low) + x.low) / y);
+}
+
+/* expm1(x - n ln2) for an argument r of at most ln2/2 and a little: r (1 + r/2 (1 + r/3 (1 + ...))) to the term r^28/28!,
+ * the first one left out being below 2^-140 of r. */
+NUM_FN num_pair64 num_pair_expm1_reduced64(double x, double n) {
+    num_pair64 r = num_pair_sum64(x, -(n * NUM_LN2_HIGH_64));                /* the product is exact */
+    num_pair64 middle = num_pair_product64(n, -NUM_LN2_LOW_64);              /* ln2 to 147 bits in three parts */
+    num_pair64 last = { n * 0x1.ff0342542fc33p-94, 0.0 };
+    r = num_pair_add64(r, num_pair_add64(middle, last));
+    num_pair64 one = { 1.0, 0.0 };
+    num_pair64 sum = one;
+    for (int k = 28; k >= 2; k--)
+        sum = num_pair_add64(one, num_pair_multiply64(num_pair_divide64(r, (double)k), sum));
+    return num_pair_multiply64(r, sum);
+}
+
+/* logaddexp where the fast path cancels: -ln2 < max < 0, min < 0, |result| < 2^-10. */
+NUM_FN float num_logaddexp_exact32(float x, float y) {
+    double larger = x > y ? x : y, smaller = x > y ? y : x;
+    double shift = NUM_SHIFT_64;
+    double n_larger = (larger * NUM_LOG2E_64 + shift) - shift;
+    double n_smaller = (smaller * NUM_LOG2E_64 + shift) - shift;
+    num_pair64 a = num_pair_expm1_reduced64(larger, n_larger);               /* exp(larger) = 2^n (1 + a) */
+    num_pair64 b = num_pair_expm1_reduced64(smaller, n_smaller);
+    double scale_a = num_from_bits64((uint64_t)(1023 + (int64_t)n_larger) << 52);
+    double scale_b = num_from_bits64((uint64_t)(1023 + (int64_t)n_smaller) << 52);
+    num_pair64 one = { 1.0, 0.0 };
+    num_pair64 less_1 = { scale_a * a.high, scale_a * a.low };               /* expm1(larger) */
+    num_pair64 constant = { scale_a - 1.0, 0.0 };
+    less_1 = num_pair_add64(constant, less_1);
+    b = num_pair_add64(one, b);
+    b.high *= scale_b;
+    b.low *= scale_b;
+    num_pair64 s = num_pair_add64(less_1, b);
+    /* log1p(s) = s - s^2/2 + s^3/3 - s^4/4 + s^5/5, |s| < 2^-9 */
+    double h = s.high;
+    double series = h * h * (-0.5 + h * (0x1.5555555555555p-2 + h * (-0.25 + h * 0x1.999999999999ap-3)));
+    return (float)(h + (s.low + series));
+}
+
+NUM_FN float num_logaddexp_f32(float x, float y) {
+    double result = num_logaddexp64(x, y);
+    if (num_logaddexp_cancels(x, y, result))
+        return num_logaddexp_exact32(x, y);
+    return num_to_f32(result);
+}
+
+#endif
