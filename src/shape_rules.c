@@ -130,7 +130,11 @@ ol_status shape_rule_apply(const shape_rules *r, size_t which, const ol_tensor *
     for (uint32_t i = rule->first; i < rule->first + rule->n; i++) {
         const int64_t *dims;
         int32_t rank = leaf_shape(r, r->leaves[i], inputs, &dims);
-        if (!shape_join(result, rank, dims))
+        if (i == rule->first) {
+            result->rank = rank;
+            for (int32_t d = 0; d < rank; d++)
+                result->dims[d] = dims[d];
+        } else if (!shape_join(result, rank, dims))
             return clash(r, rule, i, inputs, operation, error);
     }
     if (rule->exact >= 0) {

@@ -30,20 +30,36 @@ void cpu_threads_destroy(cpu_threads *threads);                  /* NULL is allo
 size_t cpu_threads_count(const cpu_threads *threads);            /* at most so many work at once */
 void cpu_threads_run(cpu_threads *threads, size_t n_tasks, ol_task task, void *argument);
 
+/* dense.c's form of the program: slots are the inputs, the outputs, and the registers of the other values. */
+typedef struct dense_step {
+    kernel_fn kernel;                    /* NULL: a constant; its bits are in `bits` */
+    uint8_t result, operands[3];         /* slots */
+    uint8_t size;                        /* of an element of a constant */
+    uint64_t bits;
+} dense_step;
+
+#define DENSE_MAX_SLOTS 64
+
+typedef struct dense_program {
+    dense_step *steps;                   /* NULL where dense.c cannot serve */
+    size_t n_steps, steps_bytes;
+    uint32_t n_slots;
+    uint32_t offsets[DENSE_MAX_SLOTS];   /* bytes into the registers' memory; of inputs and outputs unused */
+} dense_program;
+
 /* What is prepared for a composite: its kernels, and scratch where the stack is too small. */
 typedef struct cpu_prepared {
     kernel_fn *kernels;                  /* by instruction; NULL for loads and constants */
     size_t tile_elements;                /* capacity of a tile; a multiple of 16 */
-    int dense;                           /* whether dense.c may serve: few registers, each output one of its own */
     size_t tile_bytes;                   /* registers and their slots */
     size_t plan_bytes;
     workspace *tiles, *plans;            /* NULL where the stack serves */
+    dense_program dense;
 } cpu_prepared;
 
 #define TILE_STACK_BYTES 32768
 #define PLAN_STACK_BYTES 8192
 #define TILE_MAX_ELEMENTS 512
-#define DENSE_MAX_REGISTERS 64
 
 /* execute.c: the backend's entry points */
 ol_status cpu_prepare(ol_composite *composite, ol_error *error);
@@ -52,7 +68,9 @@ ol_status cpu_replay(const ol_composite *composite, ol_stream stream, const ol_t
                      const tensor_facts *facts, int in_place, ol_error *error);
 
 /* dense.c: the replay of a decode step, where every tensor is one contiguous run of as many elements, and these fit a tile.
- * False, and nothing done, where it is not that. */
+ * dense_prepare leaves steps NULL where the composite is too large for it; false: no memory. dense_replay gives false, and has
+ * done nothing, where the replay is not such a one. */
+int dense_prepare(ol_composite *composite);
 int dense_replay(const ol_composite *composite, const ol_tensor *inputs, const ol_tensor *outputs, const tensor_facts *facts);
 
 #endif

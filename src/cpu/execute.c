@@ -32,25 +32,20 @@ ol_status cpu_prepare(ol_composite *c, ol_error *error)
             return fail(error, OL_ERROR_DEVICE, node_name(n), "internal: no %s kernel for %s", ol_cpu_level_name(device->level), ol_dtype_name(operand));
     }
 
-    /* Two outputs of one register need a copy, which only the general way makes. */
-    p->dense = prog->n_registers <= DENSE_MAX_REGISTERS;
-    for (int32_t i = 0; p->dense && i < prog->n_outputs; i++)
-        for (int32_t k = 0; k < i; k++)
-            p->dense &= prog->output_registers[i] != prog->output_registers[k];
-
     p->tile_elements = TILE_MAX_ELEMENTS;
     while (p->tile_elements > 64 && tile_bytes(prog, p->tile_elements) > TILE_STACK_BYTES)
         p->tile_elements /= 2;
     while (p->tile_elements > 16 && tile_bytes(prog, p->tile_elements) > (1u << 20))
         p->tile_elements /= 2;
     p->tile_bytes = tile_bytes(prog, p->tile_elements);
-    p->dense &= p->tile_bytes <= TILE_STACK_BYTES;
     p->plan_bytes = plan_bytes(c);
     size_t n_blocks = cpu_threads_count(device->threads) + 3;
     if (p->tile_bytes > TILE_STACK_BYTES && !(p->tiles = workspace_create(a, p->tile_bytes, n_blocks)))
         return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for tiles of %zu bytes", p->tile_bytes);
     if (p->plan_bytes > PLAN_STACK_BYTES && !(p->plans = workspace_create(a, p->plan_bytes, 4)))
         return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for plans of %zu bytes", p->plan_bytes);
+    if (!dense_prepare(c))
+        return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for %zu instructions", prog->n_instructions);
     return OL_OK;
 }
 
@@ -60,6 +55,7 @@ void cpu_release(ol_composite *c)
     const ol_allocator *a = &c->device->allocator;
     workspace_destroy(p->tiles);
     workspace_destroy(p->plans);
+    memory_give(a, p->dense.steps, p->dense.steps_bytes);
     memory_give(a, p->kernels, c->program ? c->program->n_instructions * sizeof *p->kernels : 0);
     memory_give(a, p, sizeof *p);
 }
@@ -165,7 +161,7 @@ ol_status cpu_replay(const ol_composite *c, ol_stream stream, const ol_tensor *i
     const cpu_prepared *p = c->prepared;
     if (stream)
         return fail(error, OL_ERROR_ARGUMENT, c->operation, "a stream was given; a CPU takes NULL");
-    if (!in_place && dense_replay(c, inputs, outputs, facts))
+    if (p->dense.steps && !in_place && dense_replay(c, inputs, outputs, facts))
         return OL_OK;
     if (p->plans) {
         void *block = workspace_take(p->plans);

@@ -49,7 +49,7 @@ static const float pair_log_low[32] = {
     0x1.9c1036p-27f, 0x1.d13624p-26f, -0x1.561de8p-26f, -0x1.b53abcp-26f, 0x1.88ce58p-26f, -0x1.13f04ep-27f, -0x1.34874ap-26f, 0x1.a6b3e8p-26f,
 };
 
-#define PAIR_ERROR 0x1p-35f
+#define PAIR_ERROR 0x1.4p-35f
 #define PAIR_INLINE static inline __attribute__((always_inline))
 
 typedef struct pair {
