@@ -11,6 +11,8 @@
 #include "cpu/kernels.h"
 #include "workspace.h"
 
+#include <string.h>
+
 typedef struct cpu_threads cpu_threads;
 
 typedef struct cpu_device {
@@ -34,8 +36,10 @@ void cpu_threads_run(cpu_threads *threads, size_t n_tasks, ol_task task, void *a
 typedef struct dense_step {
     kernel_fn kernel;                    /* NULL: a constant; its bits are in `bits` */
     uint8_t result, operands[3];         /* slots */
-    uint8_t size;                        /* of an element of a constant */
+    uint8_t size;                        /* of an element of the result */
+    uint8_t keeps_register;              /* an output, or a value that others of more inputs read */
     uint64_t bits;
+    uint64_t inputs;                     /* the inputs whose data the result depends on, one bit each */
 } dense_step;
 
 #define DENSE_MAX_SLOTS 64
@@ -44,7 +48,8 @@ typedef struct dense_program {
     dense_step *steps;                   /* NULL where dense.c cannot serve */
     size_t n_steps, steps_bytes;
     uint32_t n_slots;
-    uint32_t offsets[DENSE_MAX_SLOTS];   /* bytes into the registers' memory; of inputs and outputs unused */
+    uint64_t mixed_inputs;               /* inputs that are read together with others; they have a register of their own */
+    uint32_t offsets[DENSE_MAX_SLOTS];   /* bytes into the registers' memory; of outputs unused */
 } dense_program;
 
 /* What is prepared for a composite: its kernels, and scratch where the stack is too small. */
@@ -67,10 +72,20 @@ void cpu_release(ol_composite *composite);
 ol_status cpu_replay(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs,
                      const tensor_facts *facts, int in_place, ol_error *error);
 
-/* dense.c: the replay of a decode step, where every tensor is one contiguous run of as many elements, and these fit a tile.
- * dense_prepare leaves steps NULL where the composite is too large for it; false: no memory. dense_replay gives false, and has
- * done nothing, where the replay is not such a one. */
+/* dense.c: the replay of a few tokens, where every tensor is one contiguous run and all fit a tile. dense_prepare leaves steps
+ * NULL where the composite is too large for it; false: no memory. dense_replay gives false, and has done nothing, where the
+ * replay is not such a one. */
 int dense_prepare(ol_composite *composite);
 int dense_replay(const ol_composite *composite, const ol_tensor *inputs, const ol_tensor *outputs, const tensor_facts *facts);
+
+/* Repeats the first n_bytes of a block until `total` bytes are filled. */
+static inline void repeat_bytes(void *block, size_t n_bytes, size_t total)
+{
+    while (n_bytes < total) {
+        size_t n = n_bytes < total - n_bytes ? n_bytes : total - n_bytes;
+        memcpy((char *)block + n_bytes, block, n);
+        n_bytes += n;
+    }
+}
 
 #endif

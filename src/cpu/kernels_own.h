@@ -5,6 +5,7 @@
 
 #define KERNEL_BLOCK 128
 
+#include "kernels_bf16.h"
 #if defined(__F16C__)
 #include "kernels_f16c.h"
 #endif

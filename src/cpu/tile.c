@@ -48,16 +48,6 @@ static void copy_strided(char *to, int64_t to_step, const char *from, int64_t fr
     }
 }
 
-/* Repeats the first `n_bytes` of a block until `total` bytes are filled. */
-static void repeat(char *block, size_t n_bytes, size_t total)
-{
-    while (n_bytes < total) {
-        size_t n = n_bytes < total - n_bytes ? n_bytes : total - n_bytes;
-        memcpy(block + n_bytes, block, n);
-        n_bytes += n;
-    }
-}
-
 /* Where row `row` of a view starts, in bytes from its data, and the index of that row in each outer dimension. */
 static int64_t row_start(const plan *p, const view *v, int64_t row, int64_t *index)
 {
@@ -101,7 +91,7 @@ static void gather(const plan *p, const view *v, const tile *t, char *to)
     int64_t index[OL_MAX_RANK], step = v->strides[p->rank - 1], n_row = t->length * v->size;
     if (v->scalar) {
         memcpy(to, v->data, v->size);
-        repeat(to, v->size, (size_t)(t->n_rows * n_row));
+        repeat_bytes(to, v->size, (size_t)(t->n_rows * n_row));
         return;
     }
     int64_t start = row_start(p, v, t->row, index);
@@ -110,7 +100,7 @@ static void gather(const plan *p, const view *v, const tile *t, char *to)
         copy_strided(to + r * n_row, v->size, v->data + start + t->offset * step, step, v->size, t->length);
         start = next_row(p, v, start, index);
     }
-    repeat(to, (size_t)(n_rows * n_row), (size_t)(t->n_rows * n_row));
+    repeat_bytes(to, (size_t)(n_rows * n_row), (size_t)(t->n_rows * n_row));
 }
 
 static void scatter(const plan *p, const view *v, const tile *t, const char *from)
@@ -143,7 +133,7 @@ static inline void run_instruction(registers *r, size_t i, const tile *t)
     } else {
         int size = p->composite->program->register_sizes[in->result];
         memcpy(r->slots[in->result], &in->payload, (size_t)size);
-        repeat(r->slots[in->result], (size_t)size, (size_t)(n * size));
+        repeat_bytes(r->slots[in->result], (size_t)size, (size_t)(n * size));
     }
 }
 
@@ -167,7 +157,7 @@ void tile_hoist(registers *r, int64_t offset, int64_t length)
         if (r->slots[in->result] != own)                    /* a load: repeated beside the input, not in it */
             memcpy(own, r->slots[in->result], (size_t)one.length * size);
         r->slots[in->result] = own;
-        repeat(own, (size_t)one.length * size, (size_t)n_tile * size);
+        repeat_bytes(own, (size_t)one.length * size, (size_t)n_tile * size);
     }
 }
 

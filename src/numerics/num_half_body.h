@@ -101,9 +101,9 @@ NUM_FN uint16_t HALF(log)(uint16_t x) {
 
 NUM_FN uint16_t HALF(log1p)(uint16_t x) {
     uint16_t y = HALF_NUMBER(log1p, x);
-    y = HALF(is_nan)(x) | (x > (0x8000u | HALF_ONE)) ? HALF_NAN : y;
+    y = (HALF(is_nan)(x) | (x > (0x8000u | HALF_ONE))) ? HALF_NAN : y;
     y = x == (0x8000u | HALF_ONE) ? 0x8000u | HALF_INF : y;
-    return ((x & 0x7fffu) == 0) | (x == HALF_INF) ? x : y;
+    return (((x & 0x7fffu) == 0) | (x == HALF_INF)) ? x : y;
 }
 
 #undef HALF_NUMBER

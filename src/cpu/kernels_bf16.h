@@ -1,0 +1,81 @@
+/* bfloat16 loops over words of two elements: the upper element is a float32 once the lower one is masked off, the lower one
+ * once it is shifted up, so nothing has to be unpacked or packed. For little-endian machines, which all levels are.
+ *
+ * The float32 expressions give canonical NaN, which the rounding keeps. */
+#ifndef OL_CPU_KERNELS_BF16_H
+#define OL_CPU_KERNELS_BF16_H
+
+typedef uint32_t __attribute__((__may_alias__, __aligned__(2))) t_word;
+
+static inline float lower_bf16(uint32_t word) { return num_from_bits32(word << 16); }
+static inline float upper_bf16(uint32_t word) { return num_from_bits32(word & 0xffff0000u); }
+
+static inline uint32_t join_bf16(float lower, float upper) {
+    uint32_t l = num_bits32(lower), u = num_bits32(upper);
+    l += 0x7fffu + ((l >> 16) & 1u);
+    u += 0x7fffu + ((u >> 16) & 1u);
+    return (l >> 16) | (u & 0xffff0000u);
+}
+
+#define BF16_1(name, EXPRESSION)                                                                                              \
+    static inline __attribute__((always_inline)) float float_##name##_bf16(float a) { return EXPRESSION; }                    \
+    static void loop_##name##_bf16(KERNEL_ARGUMENTS) {                                                                        \
+        t_word *result = out;                                                                                                 \
+        const t_word *p = x;                                                                                                  \
+        (void)y, (void)z;                                                                                                     \
+        _Pragma("omp simd") for (size_t i = 0; i < n / 2; i++)                                                                \
+            result[i] = join_bf16(float_##name##_bf16(lower_bf16(p[i])), float_##name##_bf16(upper_bf16(p[i])));              \
+        if (n & 1) ((t_bf16 *)out)[n - 1] = num_##name##_bf16(((const t_bf16 *)x)[n - 1]);                                    \
+    }
+
+#define BF16_2(name, EXPRESSION)                                                                                              \
+    static inline __attribute__((always_inline)) float float_##name##_bf16(float a, float b) { return EXPRESSION; }           \
+    static void loop_##name##_bf16(KERNEL_ARGUMENTS) {                                                                        \
+        t_word *result = out;                                                                                                 \
+        const t_word *p = x, *q = y;                                                                                          \
+        (void)z;                                                                                                              \
+        _Pragma("omp simd") for (size_t i = 0; i < n / 2; i++)                                                                \
+            result[i] = join_bf16(float_##name##_bf16(lower_bf16(p[i]), lower_bf16(q[i])),                                    \
+                                  float_##name##_bf16(upper_bf16(p[i]), upper_bf16(q[i])));                                   \
+        if (n & 1) ((t_bf16 *)out)[n - 1] = num_##name##_bf16(((const t_bf16 *)x)[n - 1], ((const t_bf16 *)y)[n - 1]);        \
+    }
+
+#define KERNEL_OWN_square_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_floor_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_ceil_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_round_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_sqrt_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_rsqrt_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_reciprocal_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_exp_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_expm1_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_log_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_log1p_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_sigmoid_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_softplus_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_tanh_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_add_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_subtract_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_multiply_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_divide_bf16 ~, KERNEL_NONE
+
+BF16_1(square, num_square_f32(a))
+BF16_1(floor, num_floor_f32(a))
+BF16_1(ceil, num_ceil_f32(a))
+BF16_1(round, num_round_f32(a))
+BF16_1(sqrt, num_sqrt_f32(a))
+BF16_1(rsqrt, num_canonical32(num_rsqrt_for_half(a)))
+BF16_1(reciprocal, num_reciprocal_f32(a))
+BF16_1(exp, num_unless_nan32(a, num_exp_for_bf16(a)))
+BF16_1(expm1, num_unless_nan32(a, num_expm1_for_bf16(a)))
+BF16_1(log, num_log_special32(a, num_log_for_bf16(a)))
+BF16_1(log1p, num_log1p_special32(a, num_log1p_for_bf16(a)))
+BF16_1(sigmoid, num_unless_nan32(a, num_sigmoid_for_bf16(a)))
+BF16_1(softplus, num_unless_nan32(a, num_softplus_for_bf16(a)))
+BF16_1(tanh, num_unless_nan32(a, num_tanh_for_bf16(a)))
+BF16_2(add, num_add_f32(a, b))
+BF16_2(subtract, num_subtract_f32(a, b))
+BF16_2(multiply, num_multiply_f32(a, b))
+BF16_2(divide, num_divide_f32(a, b))
+
+#endif
