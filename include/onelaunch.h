@@ -217,12 +217,13 @@ typedef void (*ol_parallel_for)(void *user, size_t n_tasks, ol_task task, void *
 typedef struct ol_cpu_options {
     ol_cpu_level level;
     int32_t n_threads;                 /* at most so many work on a replay; 0: one per CPU available; 1: the caller's only */
-    ol_parallel_for parallel_for;      /* NULL: the library's own threads, started by the first replay that is large enough */
+    ol_parallel_for parallel_for;      /* NULL: the library's own threads, started with the device */
     void *parallel_user;
     ol_allocator allocator;            /* zeroed: aligned_alloc and free */
 } ol_cpu_options;
 
-/* A CPU device. `options` may be NULL. OL_ERROR_DEVICE where the level (also one named by ONELAUNCH_CPU) is unknown or not
+/* A CPU device. `options` may be NULL. Starts the library's own threads unless n_threads is 1 or the host gives its own; in a
+ * process forked later there are none, and replays run on the caller's thread. OL_ERROR_DEVICE where the level (also one named by ONELAUNCH_CPU) is unknown or not
  * available on this machine. Destroy it with ol_device_destroy; composites keep it alive. */
 OL_API ol_status ol_device_cpu(const ol_cpu_options *options, ol_device **device, ol_error *error);
 /* Gives up the caller's reference. NULL is allowed. Not while another thread still uses the handle itself. */

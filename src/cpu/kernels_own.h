@@ -23,10 +23,11 @@ static void loop_logaddexp_f32(KERNEL_ARGUMENTS) {
         uint32_t cancels[KERNEL_BLOCK], any = 0;
         int length = n < KERNEL_BLOCK ? (int)n : KERNEL_BLOCK;
         _Pragma("omp simd reduction(|:any)") for (int i = 0; i < length; i++) {
-            double sum = num_logaddexp64((double)a[i], (double)b[i]);
-            cancels[i] = (uint32_t)num_logaddexp_cancels((double)a[i], (double)b[i], sum);
+            num_ordered32 xy = num_logaddexp_order32(a[i], b[i]);
+            float sum = (float)num_logaddexp64(xy);
+            cancels[i] = (uint32_t)num_logaddexp_cancels(xy.larger, sum);
             any |= cancels[i];
-            block[i] = num_to_f32(sum);
+            block[i] = num_logaddexp_special32(a[i], b[i], sum);
         }
         for (int i = 0; any && i < length; i++)
             if (cancels[i]) block[i] = num_logaddexp_exact32(a[i], b[i]);

@@ -12,6 +12,7 @@
 #define HALF_NARROW num_narrow_f16
 #define HALF_NARROW_NUMBER num_narrow_number_f16
 #define HALF_TO num_to_f16
+#define HALF_ROUND(x) num_round_precision(x, 11, -14)
 #define HALF_INF 0x7c00u
 #define HALF_NAN NUM_NAN_BITS_F16
 #define HALF_ONE 0x3c00u
@@ -22,6 +23,7 @@
 #undef HALF_NARROW
 #undef HALF_NARROW_NUMBER
 #undef HALF_TO
+#undef HALF_ROUND
 #undef HALF_INF
 #undef HALF_NAN
 #undef HALF_ONE
@@ -32,6 +34,7 @@
 #define HALF_NARROW num_narrow_bf16
 #define HALF_NARROW_NUMBER num_narrow_number_bf16
 #define HALF_TO num_to_bf16
+#define HALF_ROUND(x) num_round_precision(x, 8, -126)
 #define HALF_INF 0x7f80u
 #define HALF_NAN NUM_NAN_BITS_BF16
 #define HALF_ONE 0x3f80u
@@ -42,6 +45,7 @@
 #undef HALF_NARROW
 #undef HALF_NARROW_NUMBER
 #undef HALF_TO
+#undef HALF_ROUND
 #undef HALF_INF
 #undef HALF_NAN
 #undef HALF_ONE

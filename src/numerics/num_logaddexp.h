@@ -40,14 +40,32 @@ NUM_FN double num_atanh_tail_unfused64(double z) {
     return p * z + 0x1.5555555555558p-1;
 }
 
-/* The fast path, as a double that is never an exact tie of float32. Its special cases are all of them: NaN if either is,
- * else +inf if either is, else the other where one is -inf. */
-NUM_FN double num_logaddexp64(double x, double y) {
-    double d = num_abs64(x - y);
-    d = x == y ? 0.0 : d;                                /* of two equal infinities */
-    d = d > 700.0 ? 700.0 : d;
-    double larger = x > y ? x : y;
-    double m = larger > 0x1p200 ? 0x1p200 : larger;      /* +inf: finite here, infinite once rounded */
+/* The two operands by size, the smaller one no more than 110 below: exp(-110) is too little to matter next to any float32.
+ * Of infinities and NaN, anything; num_logaddexp_special32 replaces the result. */
+typedef struct num_ordered32 {
+    float larger, smaller;
+} num_ordered32;
+
+NUM_FN num_ordered32 num_logaddexp_order32(float x, float y) {
+    num_ordered32 out;
+    out.larger = x > y ? x : y;
+    float smaller = x > y ? y : x;
+    float least = out.larger - 110.0f;
+    out.smaller = smaller > least ? smaller : least;
+    return out;
+}
+
+/* NaN if either is, else the larger one if it is an infinity: +inf, or -inf where both are. */
+NUM_FN float num_logaddexp_special32(float x, float y, float result) {
+    float larger = x > y ? x : y;
+    result = num_abs32(larger) == num_inf32() ? larger : result;
+    return ((x == x) & (y == y)) ? result : num_from_bits32(NUM_NAN_BITS_F32);
+}
+
+/* The fast path, as a double that is never an exact tie of float32. */
+NUM_FN double num_logaddexp64(num_ordered32 xy) {
+    double m = (double)xy.larger;
+    double d = m - (double)xy.smaller;
     num_reduced64 e = num_reduce_exp64(-d);
     double tail = num_exp_tail_unfused64(e.r);
     double exp_d = e.scale * tail + e.scale;
@@ -57,14 +75,12 @@ NUM_FN double num_logaddexp64(double x, double y) {
     double z = q * q;
     double low = (q * z) * num_atanh_tail_unfused64(z) + (upper ? NUM_LN2_LOW_64 : 0.0);
     double sum = (m + (upper ? NUM_LN2_HIGH_64 : 0.0)) + (2.0 * q + low);
-    sum = num_from_bits64(num_bits64(sum) | 1);
-    return ((x == y) & (x == -num_inf64())) ? x : sum;
+    return num_from_bits64(num_bits64(sum) | 1);
 }
 
-/* Whether the fast path's result has lost more bits than float32 can spare. False for NaN. */
-NUM_FN int num_logaddexp_cancels(double x, double y, double result) {
-    double larger = x > y ? x : y;
-    return (larger < 0.0) & (num_abs64(result) < larger * -0x1p-10);
+/* Whether the fast path's result has lost more bits than float32 can spare. */
+NUM_FN int num_logaddexp_cancels(float larger, float result) {
+    return (larger < 0.0f) & (num_abs32(result) < larger * -0x1p-10f);
 }
 
 /* ---- Double-double, for the elements that cancel (Dekker 1971; Knuth's 2Sum) --------------------------------------- */
@@ -147,10 +163,10 @@ NUM_FN float num_logaddexp_exact32(float x, float y) {
 }
 
 NUM_FN float num_logaddexp_f32(float x, float y) {
-    double result = num_logaddexp64(x, y);
-    if (num_logaddexp_cancels(x, y, result))
-        return num_logaddexp_exact32(x, y);
-    return num_to_f32(result);
+    num_ordered32 xy = num_logaddexp_order32(x, y);
+    float result = (float)num_logaddexp64(xy);
+    if (num_logaddexp_cancels(xy.larger, result)) result = num_logaddexp_exact32(x, y);
+    return num_logaddexp_special32(x, y, result);
 }
 
 #endif
