@@ -39,9 +39,12 @@ static struct image image_of(const char *header, size_t header_bytes, uint64_t s
     return image;
 }
 
-/* ---- Headers ------------------------------------------------------------------------------------------------------------- */
+/* ---- Headers --------------------------------------------------------------------------------------------------- */
 
-#define ONE(dtype, shape, begin, end) "{\"x\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}}"
+#define ENTRY(name, dtype, shape, begin, end) \
+    "\"" name "\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":[" begin "," end "]}"
+#define ONE(dtype, shape, begin, end) "{" ENTRY("x", dtype, shape, begin, end) "}"
+#define BYTES(name, count, begin, end) ENTRY(name, "\"U8\"", "[" count "]", begin, end)
 
 static const struct header_case {
     const char *label, *header;
@@ -59,9 +62,8 @@ static const struct header_case {
     { "a dtype not computed with", ONE("\"F8_E4M3\"", "[7]", "0", "7"), 7, NULL },
     { "metadata", "{\"__metadata__\":{\"format\":\"pt\"}}", 0, NULL },
     { "fields of a later version", "{\"x\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"note\":3}}", 1, NULL },
-    { "an empty tensor between two",
-      "{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"e\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[2,2]},"
-      "\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}", 3, NULL },
+    { "an empty tensor between two", "{" BYTES("a", "2", "0", "2") "," ENTRY("e", "\"F32\"", "[0]", "2", "2") "," BYTES("b", "1", "2", "3") "}",
+      3, NULL },
 
     { "not an object", "[]", 0, "not a JSON object" },
     { "a number", "17", 0, "not a JSON object" },
@@ -72,13 +74,9 @@ static const struct header_case {
     { "overlong UTF-8", "{\"\xc0\xaf\":{}}", 0, "not valid JSON" },
     { "a surrogate", "{\"\\ud800\":{}}", 0, "not valid JSON" },
     { "NUL in a name", "{\"a\\u0000b\":{}}", 0, "not valid JSON" },
-    { "the same name twice",
-      "{\"x\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"x\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2,
-      "duplicate" },
+    { "the same name twice", "{" BYTES("x", "1", "0", "1") "," BYTES("x", "1", "1", "2") "}", 2, "duplicate" },
     { "the same key twice", "{\"x\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "duplicate" },
-    { "the same name, escaped",
-      "{\"x\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"\\u0078\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[1,2]}}", 2,
-      "duplicate" },
+    { "the same name, escaped", "{" BYTES("x", "1", "0", "1") "," BYTES("\\u0078", "1", "1", "2") "}", 2, "duplicate" },
     { "metadata is a list", "{\"__metadata__\":[]}", 0, "\"__metadata__\" is not an object" },
     { "metadata of numbers", "{\"__metadata__\":{\"step\":3}}", 0, "value of \"step\" is not a string" },
     { "an entry is a number", "{\"x\":1}", 0, "tensor x: its entry is not an object" },
@@ -109,18 +107,10 @@ static const struct header_case {
     { "bytes before the first", ONE("\"U8\"", "[1]", "1", "2"), 2, "1 bytes of data before it belong to no tensor" },
     { "bytes after the last", ONE("\"U8\"", "[1]", "0", "1"), 2, "the last 1 bytes of data belong to no tensor" },
     { "data and no tensor", "{}", 1, "the last 1 bytes" },
-    { "a hole",
-      "{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]},\"b\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[2,3]}}", 3,
-      "tensor b: 1 bytes of data before it" },
-    { "an overlap",
-      "{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[1,3]}}", 3,
-      "tensor b: its range overlaps that of tensor a" },
-    { "the same range twice",
-      "{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"b\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2,
-      "overlaps" },
-    { "an empty tensor inside another",
-      "{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},\"e\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[1,1]}}", 2,
-      "overlaps" },
+    { "a hole", "{" BYTES("a", "1", "0", "1") "," BYTES("b", "1", "2", "3") "}", 3, "tensor b: 1 bytes of data before it" },
+    { "an overlap", "{" BYTES("a", "2", "0", "2") "," BYTES("b", "2", "1", "3") "}", 3, "tensor b: its range overlaps that of tensor a" },
+    { "the same range twice", "{" BYTES("a", "2", "0", "2") "," BYTES("b", "2", "0", "2") "}", 2, "overlaps" },
+    { "an empty tensor inside another", "{" BYTES("a", "2", "0", "2") "," BYTES("e", "0", "1", "1") "}", 2, "overlaps" },
 };
 
 static void expect(const char *label, bool opened, const char *expected, const st_error *error) {
@@ -198,7 +188,7 @@ static void deep_nesting(void **state) {
     free(header);
 }
 
-/* ---- Views ----------------------------------------------------------------------------------------------------------------- */
+/* ---- Views ----------------------------------------------------------------------------------------------------- */
 
 static void views(void **state) {
     static const struct {
@@ -246,7 +236,8 @@ static void finds_every_name(void **state) {
     assert_non_null(header);
     header[0] = '{';
     for (int i = 0; i < N; i++) {
-        used += (size_t)sprintf(header + used, "%s\"t%d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%d,%d]}", i ? "," : "", i, i, i + 1);
+        used += (size_t)sprintf(header + used, "%s\"t%d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%d,%d]}",
+                                i ? "," : "", i, i, i + 1);
     }
     header[used++] = '}';
     struct image image = image_of(header, used, used, N);
@@ -262,7 +253,7 @@ static void finds_every_name(void **state) {
     free(header);
 }
 
-/* ---- Files ------------------------------------------------------------------------------------------------------------------- */
+/* ---- Files ----------------------------------------------------------------------------------------------------- */
 
 /* Each test that writes gets a folder of its own. */
 static int make_folder(void **state) {

@@ -1,0 +1,170 @@
+/* See cli.h. */
+#include "cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* C0 controls and DEL, and the C1 controls as UTF-8 writes them (c2 80 to c2 9f): all that a terminal would obey. */
+void cli_put(FILE *stream, const char *text) {
+    for (const unsigned char *byte = (const unsigned char *)text; *byte; byte++) {
+        if (*byte == 0xc2 && byte[1] >= 0x80 && byte[1] <= 0x9f) {
+            byte++;
+            fputc('?', stream);
+        } else {
+            fputc(*byte < 0x20 || *byte == 0x7f ? '?' : *byte, stream);
+        }
+    }
+}
+
+void cli_error(const char *command, const char *format, ...) {
+    char text[4096];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fflush(stdout);                        /* so that what came before it also stands before it */
+    fprintf(stderr, "%s: ", command);
+    cli_put(stderr, text);
+    fputc('\n', stderr);
+}
+
+bool cli_arguments(const struct argp *argp, int argc, char **argv, void *input) {
+    error_t code = argp_parse(argp, argc, argv, 0, NULL, input);
+    if (code) {
+        cli_error(argv[0], "%s", strerror(code));
+    }
+    return code == 0;
+}
+
+static bool level_named(const char *name, ol_cpu_level *level) {
+    for (int candidate = OL_CPU_BASELINE; ol_cpu_level_name((ol_cpu_level)candidate); candidate++) {
+        if (strcmp(name, ol_cpu_level_name((ol_cpu_level)candidate)) == 0) {
+            *level = (ol_cpu_level)candidate;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cli_device(const char *command, const char *name, int32_t n_threads, ol_device **device) {
+    ol_cpu_options options = { .n_threads = n_threads };
+    ol_error error = { 0 };
+    if (name && strncmp(name, "cpu:", 4) == 0) {
+        if (!level_named(name + 4, &options.level)) {
+            cli_error(command, "--device %s: unknown SIMD level \"%s\"; `onelaunch devices` lists them", name, name + 4);
+            return false;
+        }
+    } else if (name && (strcmp(name, "cuda") == 0 || strncmp(name, "cuda:", 5) == 0)) {
+        cli_error(command, "--device %s: this build has no CUDA backend", name);
+        return false;
+    } else if (name && strcmp(name, "cpu") != 0) {
+        cli_error(command, "--device %s: unknown device; expected cpu or cpu:LEVEL", name);
+        return false;
+    }
+    if (ol_device_cpu(&options, device, &error) != OL_OK) {
+        cli_error(command, "--device %s: %s", name ? name : "cpu", error.description);
+        return false;
+    }
+    return true;
+}
+
+bool cli_parse_int(const char *text, int64_t low, int64_t high, int64_t *number) {
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    if (errno || end == text || *end || value < low || value > high) {
+        return false;
+    }
+    *number = value;
+    return true;
+}
+
+const char *cli_shape(int32_t rank, const int64_t *shape, char buffer[CLI_SHAPE_BYTES]) {
+    static const char more[] = "…]";
+    size_t used = 0;
+    buffer[used++] = '[';
+    for (int32_t axis = 0; axis < rank; axis++) {
+        size_t space = CLI_SHAPE_BYTES - used;
+        int length = axis < OL_MAX_RANK ? snprintf(buffer + used, space, "%s%" PRId64, axis ? ", " : "", shape[axis]) : -1;
+        if (length < 0 || (size_t)length + sizeof more > space) {
+            memcpy(buffer + used, more, sizeof more);
+            return buffer;
+        }
+        used += (size_t)length;
+    }
+    buffer[used++] = ']';
+    buffer[used] = 0;
+    return buffer;
+}
+
+const char *cli_dtype_short(ol_dtype dtype) {
+    switch (dtype) {
+    case OL_FLOAT16: return "f16";
+    case OL_BFLOAT16: return "bf16";
+    case OL_FLOAT32: return "f32";
+    default: return ol_dtype_name(dtype);
+    }
+}
+
+const char *cli_count(double count, char buffer[CLI_COUNT_BYTES]) {
+    static const char prefixes[] = " kMGTPE";
+    size_t prefix = 0;
+    while (count >= 999.95 && prefix + 2 < sizeof prefixes) {
+        count /= 1000;
+        prefix++;
+    }
+    if (prefix == 0) {
+        snprintf(buffer, CLI_COUNT_BYTES, "%.0f", count);
+    } else {
+        snprintf(buffer, CLI_COUNT_BYTES, "%.1f%c", count, prefixes[prefix]);
+    }
+    return buffer;
+}
+
+double cli_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void cli_progress_begin(cli_progress *progress) {
+    *progress = (cli_progress){ .start = cli_seconds(), .terminal = isatty(STDERR_FILENO) };
+}
+
+void cli_progress_show(cli_progress *progress, int64_t done, int64_t total, const char *what) {
+    enum { WIDTH = 40 };
+    if (!progress->terminal || total <= 0 || cli_seconds() - progress->start < 0.5) {
+        return;
+    }
+    int filled = (int)(WIDTH * ((double)done / (double)total));
+    fflush(stdout);
+    fprintf(stderr, "\r\033[K[");
+    for (int i = 0; i < WIDTH; i++) {
+        fputc(i < filled ? '#' : ' ', stderr);
+    }
+    fprintf(stderr, "] %" PRId64 "/%" PRId64 " ", done, total);
+    cli_put(stderr, what);
+    fflush(stderr);
+    progress->shown = true;
+}
+
+void cli_progress_clear(cli_progress *progress) {
+    if (progress->shown) {
+        fputs("\r\033[K", stderr);
+        fflush(stderr);
+        progress->shown = false;
+    }
+}
+
+bool cli_flush(const char *command) {
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        cli_error(command, "standard output: %s", strerror(errno));
+        return false;
+    }
+    return true;
+}

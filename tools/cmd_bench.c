@@ -1,0 +1,227 @@
+/* `onelaunch bench`: a quick measurement of the gated-delta rates on this machine, replay against composed path.
+ *
+ * The two take turns in short batches and the best batch of each counts, so that what else the machine does disturbs both alike.
+ * Inputs are made up (a fixed seed) and reused by every call, so small shapes are in cache. The full benchmark, beside other
+ * libraries, is in bench/. */
+#include "cli.h"
+#include "commands.h"
+#include "floats.h"
+
+#include <argp.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SHAPES = 32, N_INPUTS = 4, N_OUTPUTS = 2 };
+#define MAX_HEADS 65536
+#define MAX_TOKENS 16777216
+#define MAX_ELEMENTS ((int64_t)1 << 28)
+
+struct options {
+    const char *device;
+    int32_t n_threads;
+    int64_t heads;
+    int64_t tokens[MAX_SHAPES];
+    int n_shapes;
+    ol_dtype dtype;
+};
+
+static const struct argp_option option_table[] = {
+    { "device", 'd', "DEVICE", 0, "cpu (default) or cpu:LEVEL", 0 },
+    { "threads", 't', "N", 0, "Use at most N threads (default: one per CPU)", 0 },
+    { "heads", 'H', "H", 0, "Heads of the layer (default 32)", 0 },
+    { "tokens", 'n', "T1,T2,...", 0, "Tokens of each replay (default 1,16,256,4096,65536)", 0 },
+    { "dtype", 'y', "DTYPE", 0, "float32, bfloat16 (default) or float16: of all inputs but A_log, which is float32", 0 },
+    { 0 },
+};
+
+static void parse_tokens(struct options *options, char *argument, struct argp_state *state) {
+    char *rest = argument;
+    options->n_shapes = 0;
+    for (char *item; (item = strsep(&rest, ","));) {
+        if (options->n_shapes == MAX_SHAPES || !cli_parse_int(item, 1, MAX_TOKENS, &options->tokens[options->n_shapes])) {
+            argp_error(state, "--tokens: expected at most %d numbers from 1 to %d, separated by commas", MAX_SHAPES, MAX_TOKENS);
+        }
+        options->n_shapes++;
+    }
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state) {
+    struct options *options = state->input;
+    int64_t number;
+    switch (key) {
+    case 'd': options->device = argument; return 0;
+    case 't':
+        if (!cli_parse_int(argument, 1, 4096, &number)) {
+            argp_error(state, "--threads %s: expected a number from 1 to 4096", argument);
+        }
+        options->n_threads = (int32_t)number;
+        return 0;
+    case 'H':
+        if (!cli_parse_int(argument, 1, MAX_HEADS, &options->heads)) {
+            argp_error(state, "--heads %s: expected a number from 1 to %d", argument, MAX_HEADS);
+        }
+        return 0;
+    case 'n': parse_tokens(options, argument, state); return 0;
+    case 'y':
+        if (!ol_dtype_parse(argument, &options->dtype) ||
+            (options->dtype != OL_FLOAT32 && options->dtype != OL_BFLOAT16 && options->dtype != OL_FLOAT16)) {
+            argp_error(state, "--dtype %s: expected float32, bfloat16 or float16", argument);
+        }
+        return 0;
+    case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", argument); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- Inputs --------------------------------------------------------------------------------------------------------------- */
+
+/* splitmix64, in [-4, 4). */
+static double next_value(uint64_t *seed) {
+    uint64_t z = *seed += 0x9e3779b97f4a7c15ull;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return (double)((z ^ (z >> 31)) >> 11) * 0x1p-50 - 4.0;
+}
+
+/* A contiguous tensor with made-up values; its data is NULL where memory ran out. */
+static ol_tensor make_tensor(ol_dtype dtype, int32_t rank, const int64_t *shape, uint64_t *seed) {
+    const float_format *format = float_format_named(dtype == OL_FLOAT32 ? "F32" : dtype == OL_FLOAT16 ? "F16" : "BF16");
+    size_t n = (size_t)shape[0] * (size_t)(rank == 2 ? shape[1] : 1), size = ol_dtype_size(dtype);
+    unsigned char *data = aligned_alloc(64, (n * size + 63) / 64 * 64);
+    for (size_t i = 0; data && i < n; i++) {
+        uint64_t bits = float_round(format, next_value(seed));
+        if (size == 4) {
+            ((uint32_t *)(void *)data)[i] = (uint32_t)bits;
+        } else {
+            ((uint16_t *)(void *)data)[i] = (uint16_t)bits;
+        }
+    }
+    return ol_tensor_contiguous(data, dtype, rank, shape);
+}
+
+/* ---- Measuring ------------------------------------------------------------------------------------------------------------ */
+
+typedef ol_status (*run_function)(const ol_composite *, ol_stream, const ol_tensor *, const ol_tensor *, ol_error *);
+
+struct subject {
+    run_function run;
+    int64_t n_calls;                     /* of a batch */
+    double best_ns;                      /* of a call */
+};
+
+static double batch_ns(const struct subject *s, const ol_composite *composite, const ol_tensor *inputs, const ol_tensor *outputs) {
+    double start = cli_seconds();
+    for (int64_t i = 0; i < s->n_calls; i++) {
+        s->run(composite, NULL, inputs, outputs, NULL);
+    }
+    return 1e9 * (cli_seconds() - start) / (double)s->n_calls;
+}
+
+/* Batches of at least 50 us, for about half a second and at least five rounds. */
+static void measure(struct subject *subjects, const ol_composite *composite, const ol_tensor *inputs, const ol_tensor *outputs) {
+    double end = cli_seconds() + 0.5;
+    for (int s = 0; s < 2; s++) {
+        subjects[s].n_calls = 1;
+        subjects[s].best_ns = INFINITY;
+        while (batch_ns(&subjects[s], composite, inputs, outputs) * (double)subjects[s].n_calls < 50e3) {
+            subjects[s].n_calls *= 2;
+        }
+    }
+    for (int round = 0; round < 5 || cli_seconds() < end; round++) {
+        for (int s = 0; s < 2; s++) {
+            double ns = batch_ns(&subjects[s], composite, inputs, outputs);
+            subjects[s].best_ns = ns < subjects[s].best_ns ? ns : subjects[s].best_ns;
+        }
+    }
+}
+
+/* One line of the table. */
+static int bench_shape(const char *command, const ol_composite *composite, const struct options *options, int64_t tokens) {
+    struct subject subjects[2] = { { .run = ol_replay }, { .run = ol_replay_composed } };
+    const int64_t shape[] = { tokens, options->heads };
+    ol_tensor inputs[N_INPUTS], outputs[N_OUTPUTS];
+    uint64_t seed = 1;
+    ol_error error;
+    int code = CLI_MISS;
+    bool ok = true;
+
+    for (int i = 0; i < N_INPUTS; i++) {
+        int32_t rank = i < 2 ? 2 : 1;                          /* b and a, then A_log and dt_bias */
+        inputs[i] = make_tensor(ol_composite_input_dtype(composite, i), rank, rank == 2 ? shape : shape + 1, &seed);
+        ok = ok && inputs[i].data;
+    }
+    for (int o = 0; o < N_OUTPUTS; o++) {
+        outputs[o] = make_tensor(ol_composite_output_dtype(composite, o), 2, shape, &seed);
+        ok = ok && outputs[o].data;
+    }
+    if (!ok) {
+        cli_error(command, "no memory for %" PRId64 " tokens of %" PRId64 " heads", tokens, options->heads);
+    } else if (ol_replay(composite, NULL, inputs, outputs, &error) != OL_OK || ol_replay_composed(composite, NULL, inputs, outputs, &error) != OL_OK) {
+        cli_error(command, "%s: %s", error.operation, error.description);
+    } else {
+        double n = (double)tokens * (double)options->heads;
+        measure(subjects, composite, inputs, outputs);
+        printf("%9" PRId64 " %13.0f %13.4f %13.0f %13.4f %9.1fx\n", tokens, subjects[0].best_ns, n / subjects[0].best_ns, subjects[1].best_ns,
+               n / subjects[1].best_ns, subjects[1].best_ns / subjects[0].best_ns);
+        code = CLI_OK;
+    }
+    for (int i = 0; i < N_INPUTS; i++) {
+        free(inputs[i].data);
+    }
+    for (int o = 0; o < N_OUTPUTS; o++) {
+        free(outputs[o].data);
+    }
+    return code;
+}
+
+int cmd_bench(int argc, char **argv) {
+    static const struct argp argp = {
+        .options = option_table,
+        .parser = parse,
+        .doc = "Measures the gated-delta rates on this machine: a replay (one launch) against the composed path (one launch a primitive)."
+               "\vAn element is one head of one token: an update rate and a decay factor. Times are the best of many calls.",
+    };
+    struct options options = { .heads = 32, .tokens = { 1, 16, 256, 4096, 65536 }, .n_shapes = 5, .dtype = OL_BFLOAT16 };
+    ol_device *device = NULL;
+    ol_composite *composite = NULL;
+    ol_error error;
+    int code = CLI_OK;
+
+    if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0) {
+        return CLI_USAGE;
+    }
+    for (int i = 0; i < options.n_shapes; i++) {
+        if (options.tokens[i] * options.heads > MAX_ELEMENTS) {
+            cli_error(argv[0], "%" PRId64 " tokens of %" PRId64 " heads are more than %" PRId64 " elements", options.tokens[i], options.heads,
+                      MAX_ELEMENTS);
+            return CLI_USAGE;
+        }
+    }
+    if (!cli_device(argv[0], options.device, options.n_threads, &device)) {
+        return CLI_USAGE;
+    }
+    if (ol_gated_delta_rates_compile(device, options.dtype, options.dtype, OL_FLOAT32, options.dtype, &composite, &error) != OL_OK) {
+        cli_error(argv[0], "%s: %s", error.operation, error.description);
+        ol_device_destroy(device);
+        return CLI_MISS;
+    }
+    printf("%s %s, ", ol_device_name(device), ol_device_level(device));
+    if (options.n_threads) {
+        printf("at most %" PRId32 " thread%s", options.n_threads, options.n_threads == 1 ? "" : "s");
+    } else {
+        printf("one thread per CPU");
+    }
+    printf(", %" PRId64 " heads, %s (A_log float32); 1 launch against %" PRId32 "\n\n", options.heads, ol_dtype_name(options.dtype),
+           ol_composite_composed_launches(composite));
+    printf("%9s %13s %13s %13s %13s %10s\n", "", "replay", "", "composed", "", "replay is");
+    printf("%9s %13s %13s %13s %13s %10s\n", "tokens", "ns/call", "elements/ns", "ns/call", "elements/ns", "faster");
+    for (int i = 0; i < options.n_shapes && code == CLI_OK; i++) {
+        code = bench_shape(argv[0], composite, &options, options.tokens[i]);
+        fflush(stdout);
+    }
+    ol_composite_destroy(composite);
+    ol_device_destroy(device);
+    return code;
+}

@@ -1,0 +1,323 @@
+/* See rates_reference.h. */
+#include "rates_reference.h"
+
+#include "cli.h"
+#include "floats.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Evaluating in extended precision takes about half a microsecond an element; more than these change no conclusion. */
+enum { MAX_JUDGED = 100000 };
+
+/* ---- The formula, in extended precision ------------------------------------------------------------------------ */
+
+static const float_format *format_of(ol_dtype dtype) {
+    return float_format_named(st_dtype_name(dtype));
+}
+
+static long double input_value(const rates_layer *layer, enum rates_input which, int64_t index) {
+    const ol_tensor *view = &layer->input[which];
+    const float_format *format = format_of(view->dtype);
+    return float_value(format, float_load(format, view->data, index));
+}
+
+static long double exact_softplus(long double x) {
+    return x > 0 ? x + log1pl(expl(-x)) : log1pl(expl(x));
+}
+
+static long double exact_sigmoid(long double x) {
+    return x >= 0 ? 1 / (1 + expl(-x)) : expl(x) / (1 + expl(x));
+}
+
+/* x, rounded to a dtype where `rounding`, else as it is. */
+static long double step(long double x, ol_dtype dtype, bool rounding) {
+    const float_format *format = format_of(dtype);
+    return rounding ? float_value(format, float_round(format, x)) : x;
+}
+
+/* Element `index` of a result: without roundings in between, or with each of the graph's but the last. */
+static long double exact_result(const rates_layer *layer, enum rates_output which, int64_t index, bool rounding) {
+    if (which == RATES_BETA) {
+        return exact_sigmoid(input_value(layer, RATES_B, index));
+    }
+    int64_t channels = layer->channels ? layer->channels : 1;
+    ol_dtype sum_dtype = ol_promote(layer->input[RATES_A].dtype, layer->input[RATES_DT_BIAS].dtype);
+    long double a = input_value(layer, RATES_A, index);
+    long double dt_bias = input_value(layer, RATES_DT_BIAS, index % (layer->heads * channels));
+    long double a_log = input_value(layer, RATES_A_LOG, index / channels % layer->heads);
+    long double sum = step(a + dt_bias, sum_dtype, rounding);
+    long double interval = step(exact_softplus(sum), sum_dtype, rounding);
+    long double rate = step(expl(a_log), OL_FLOAT32, rounding);
+    return expl(-step(rate * interval, OL_FLOAT32, rounding));
+}
+
+static void judge(const rates_layer *layer, enum rates_output which, int64_t index, double ours, double theirs, uint64_t our_bits,
+                  rates_difference *difference) {
+    long double exact = exact_result(layer, which, index, false);
+    long double our_error = fabsl(ours - exact), their_error = fabsl(theirs - exact);
+    if (difference->n_judged >= MAX_JUDGED || !isfinite(exact) || !isfinite(ours) || !isfinite(theirs)) {
+        return;
+    }
+    difference->n_judged++;
+    difference->n_ours_nearer += our_error < their_error;
+    difference->n_theirs_nearer += their_error < our_error;
+    difference->n_as_stated +=
+        float_round(format_of(layer->output[which].dtype), exact_result(layer, which, index, true)) == our_bits;
+}
+
+/* ---- Comparing ------------------------------------------------------------------------------------------------- */
+
+/* Bits of one side in the format in which both are compared. */
+static uint64_t brought_to(const float_format *unit, const float_format *format, uint64_t bits) {
+    return unit == format ? bits : float_round(unit, float_value(format, bits));
+}
+
+/* The narrower of two different dtypes, where one of them holds the other; else ours. */
+static const float_format *common_unit(const float_format *ours, const float_format *theirs) {
+    return ours->bits > theirs->bits && ours->bits > 16 ? theirs : ours;
+}
+
+static bool compare_widened(ol_device *device, const rates_layer *layer, const float_format *theirs, const float_format *unit,
+                            rates_difference *difference, st_error *error);
+
+bool rates_compare(ol_device *device, const rates_layer *layer, enum rates_output which, const void *results,
+                   rates_difference *difference, st_error *error) {
+    const checkpoint_tensor *reference = &layer->reference[which];
+    *difference = (rates_difference){ 0 };
+    if (!reference->tensor) {
+        return true;
+    }
+    const float_format *ours = format_of(layer->output[which].dtype), *theirs = float_format_named(reference->tensor->dtype_name);
+    if (!theirs) {
+        return st_fail(error, "%s: tensor %.300s: dtype %s cannot be compared with %s", reference->file->path,
+                       reference->tensor->name, reference->tensor->dtype_name, ours->name);
+    }
+    const float_format *unit = common_unit(ours, theirs);
+    difference->present = true;
+    difference->other_dtype = ours == theirs ? NULL : theirs->name;
+    difference->unit = unit->name;
+    difference->sum_dtype = ol_promote(layer->input[RATES_A].dtype, layer->input[RATES_DT_BIAS].dtype);
+    difference->n = reference->tensor->n_elements;
+    for (int64_t i = 0; i < difference->n; i++) {
+        uint64_t our_bits = float_load(ours, results, i), their_bits = float_load(theirs, reference->tensor->data, i);
+        uint64_t x = brought_to(unit, ours, our_bits), y = brought_to(unit, theirs, their_bits);
+        if (float_is_nan(unit, x) || float_is_nan(unit, y)) {
+            difference->n_nan += float_is_nan(unit, x) != float_is_nan(unit, y);
+            continue;
+        }
+        uint64_t ulp = float_ulp_distance(unit, x, y);
+        if (ulp > 0) {
+            difference->n_differ++;
+            difference->max_ulp = ulp > difference->max_ulp ? ulp : difference->max_ulp;
+            judge(layer, which, i, float_value(ours, our_bits), float_value(theirs, their_bits), our_bits, difference);
+        }
+    }
+    if (which == RATES_DECAY && difference->sum_dtype != OL_FLOAT32 && difference->n_differ > 0) {
+        return compare_widened(device, layer, theirs, unit, difference, error);
+    }
+    return true;
+}
+
+/* The decay once more, by the library, of a brought to float32 first: how much of the difference is that one rounding? */
+static bool compare_widened(ol_device *device, const rates_layer *layer, const float_format *theirs, const float_format *unit,
+                            rates_difference *difference, st_error *error) {
+    const checkpoint_tensor *reference = &layer->reference[RATES_DECAY];
+    size_t n_bytes = (size_t)difference->n * sizeof(float);
+    float *wide = malloc(n_bytes), *decay = malloc(n_bytes);
+    ol_composite *composite = NULL;
+    ol_error reason = { 0 };
+    bool ok = false;
+    if (!wide || !decay) {
+        st_fail(error, "%s: out of memory", reference->file->path);
+        goto done;
+    }
+    for (int64_t i = 0; i < difference->n; i++) {
+        wide[i] = (float)input_value(layer, RATES_A, i);
+    }
+    ol_tensor inputs[3] = { layer->input[RATES_A], layer->input[RATES_A_LOG], layer->input[RATES_DT_BIAS] };
+    ol_tensor output = layer->output[RATES_DECAY];
+    inputs[0].dtype = OL_FLOAT32;
+    inputs[0].data = wide;
+    output.data = decay;
+    if (ol_gated_delta_decay_compile(device, OL_FLOAT32, inputs[1].dtype, inputs[2].dtype, &composite, &reason) != OL_OK ||
+        ol_replay(composite, NULL, inputs, &output, &reason) != OL_OK) {
+        st_fail(error, "%s: tensor %.300s: %s: %s", reference->file->path, reference->tensor->name, reason.operation,
+                reason.description);
+        goto done;
+    }
+    difference->widened = true;
+    for (int64_t i = 0; i < difference->n; i++) {
+        const float_format *ours = format_of(OL_FLOAT32);
+        uint64_t x = brought_to(unit, ours, float_load(ours, (const unsigned char *)decay, i));
+        uint64_t y = brought_to(unit, theirs, float_load(theirs, reference->tensor->data, i));
+        if (!float_is_nan(unit, x) && !float_is_nan(unit, y)) {
+            uint64_t ulp = float_ulp_distance(unit, x, y);
+            difference->widened_n_differ += ulp > 0;
+            difference->widened_max_ulp = ulp > difference->widened_max_ulp ? ulp : difference->widened_max_ulp;
+        }
+    }
+    ok = true;
+done:
+    ol_composite_destroy(composite);
+    free(wide);
+    free(decay);
+    return ok;
+}
+
+/* ---- Printing -------------------------------------------------------------------------------------------------- */
+
+static void print_row(FILE *stream, const rates_layer *layer, enum rates_output which, const rates_difference *difference) {
+    char number[24] = "-";
+    if (layer->number >= 0) {
+        snprintf(number, sizeof number, "%" PRId64, layer->number);
+    }
+    double share = difference->n ? 100.0 * (double)difference->n_differ / (double)difference->n : 0;
+    fprintf(stream, "%5s  %-5s  %-5s  %10" PRIu64 "  %10" PRId64 " of %-10" PRId64 " %7.3f%%", number,
+            which == RATES_BETA ? "beta" : "decay", difference->unit, difference->max_ulp, difference->n_differ, difference->n,
+            share);
+    if (difference->n_judged > 0) {
+        fprintf(stream, "  %9" PRId64 "  %9" PRId64, difference->n_ours_nearer, difference->n_theirs_nearer);
+    }
+    fputc('\n', stream);
+    if (difference->n_nan > 0) {
+        fprintf(stream, "       %" PRId64 " elements are a NaN on one side only\n", difference->n_nan);
+    }
+}
+
+/* What all layers together show about one of the results. */
+struct total {
+    int64_t n_differ, n_judged, n_ours, n_theirs, n_as_stated, widened_n_differ, n_widened;
+    uint64_t max_ulp, widened_max_ulp;
+    uint64_t left_ulp;                 /* what is left once the addition's dtype is taken out */
+    bool narrow_sum;                   /* the addition's dtype explains a part: without it, fewer elements differ */
+    bool other_steps;                  /* a part is due to the functions of the other side */
+    bool narrow_result, wide_result, other_dtype;
+};
+
+static struct total add_up(enum rates_output which, size_t n_layers, rates_difference (*differences)[RATES_OUTPUTS],
+                           const rates_layer *layers) {
+    struct total total = { 0 };
+    for (size_t i = 0; i < n_layers; i++) {
+        const rates_difference *one = &differences[i][which];
+        if (!one->present) {
+            continue;
+        }
+        bool narrow = layers[i].output[which].dtype != OL_FLOAT32;
+        total.n_differ += one->n_differ;
+        total.n_judged += one->n_judged;
+        total.n_ours += one->n_ours_nearer;
+        total.n_theirs += one->n_theirs_nearer;
+        total.n_as_stated += one->n_as_stated;
+        total.max_ulp = one->max_ulp > total.max_ulp ? one->max_ulp : total.max_ulp;
+        total.other_dtype |= one->other_dtype != NULL;
+        if (one->n_differ > 0) {
+            bool explained = one->widened && one->widened_n_differ < one->n_differ;
+            uint64_t left = explained ? one->widened_max_ulp : one->max_ulp;
+            total.narrow_sum |= explained;
+            total.other_steps |= left > 0;
+            total.left_ulp = left > total.left_ulp ? left : total.left_ulp;
+            total.narrow_result |= narrow;
+            total.wide_result |= !narrow;
+            if (explained) {
+                total.n_widened += one->n;
+                total.widened_n_differ += one->widened_n_differ;
+                total.widened_max_ulp = left > total.widened_max_ulp ? left : total.widened_max_ulp;
+            }
+        }
+    }
+    return total;
+}
+
+static void print_evidence(FILE *stream, const struct total *total) {
+    if (total->n_judged > 0) {
+        fprintf(stream,
+                "    Checked in extended precision on %" PRId64 " of the %" PRId64 " elements that differ: with the graph's own\n"
+                "    roundings it gives this library's bits in %" PRId64 "; without any rounding in between, this library's\n"
+                "    value is nearer to the formula in %" PRId64 ", the stored one in %" PRId64 ".\n",
+                total->n_judged, total->n_differ, total->n_as_stated, total->n_ours, total->n_theirs);
+    }
+}
+
+/* Generous bounds on what the reasons below can explain; a larger difference must not be explained away. */
+enum { BETA_16_ULP = 1, BETA_32_ULP = 64, DECAY_ULP = 4096 };
+
+static void print_doubt(FILE *stream, bool unexplained) {
+    if (unexplained) {
+        fputs("    This is more than rounding explains: the stored values are of another formula or other inputs.\n", stream);
+    }
+}
+
+static void print_beta_reasons(FILE *stream, const struct total *total) {
+    fprintf(stream, "  beta, up to %" PRIu64 " ulp:\n", total->max_ulp);
+    if (total->wide_result) {
+        fputs("    Here sigmoid(b) in float32 is the exact value rounded once. The stored one comes from a float32\n"
+              "    exp, an addition and a division, each with an error of its own.\n", stream);
+    }
+    if (total->narrow_result) {
+        fputs("    b has 16 bits, and so has beta. Here sigmoid(b) is rounded once, from the exact value to 16 bits.\n"
+              "    The stored one was computed in float32 and rounded again, which tips values near a midpoint.\n", stream);
+    }
+    print_doubt(stream, total->max_ulp > (total->wide_result ? BETA_32_ULP : BETA_16_ULP));
+    print_evidence(stream, total);
+}
+
+static void print_decay_reasons(FILE *stream, const struct total *total) {
+    fprintf(stream, "  decay, up to %" PRIu64 " ulp:\n", total->max_ulp);
+    if (total->narrow_sum) {
+        fputs("    a and dt_bias have the same 16-bit dtype, so the graph adds them, and takes softplus, in it.\n"
+              "    transformers widens a to float32 first and stays there. Both are right for the graph they state.\n", stream);
+    }
+    if (total->narrow_sum) {
+        fprintf(stream,
+                "    With a widened to float32 first, this library's decay is within %" PRIu64 " ulp of the stored one,\n"
+                "    and %" PRId64 " of %" PRId64 " elements differ.\n",
+                total->widened_max_ulp, total->widened_n_differ, total->n_widened);
+    }
+    if (total->other_steps) {
+        fputs("    Every step here is the exact result rounded once. The stored decay comes from float32 functions\n"
+              "    (exp, log1p, exp) that are good to about an ulp each, and a relative error of the exponent m in\n"
+              "    exp(-m) becomes m times as large in the result: small decays differ most.\n", stream);
+    }
+    print_doubt(stream, total->left_ulp > DECAY_ULP);
+    print_evidence(stream, total);
+}
+
+void rates_print_differences(FILE *stream, const char *path, const rates_layer *layers, size_t n_layers,
+                             rates_difference (*differences)[RATES_OUTPUTS]) {
+    struct total beta = add_up(RATES_BETA, n_layers, differences, layers),
+                 decay = add_up(RATES_DECAY, n_layers, differences, layers);
+    bool any = false;
+    for (size_t i = 0; i < n_layers; i++) {
+        any |= differences[i][RATES_BETA].present || differences[i][RATES_DECAY].present;
+    }
+    if (!any) {
+        return;
+    }
+    fputs("\nAgainst the beta and decay stored in ", stream);
+    cli_put(stream, path);
+    fputs("\n\nlayer  of     ulp of     max ulp  elements that differ                nearer: ours     theirs\n", stream);
+    for (size_t i = 0; i < n_layers; i++) {
+        for (int which = 0; which < RATES_OUTPUTS; which++) {
+            if (differences[i][which].present) {
+                print_row(stream, &layers[i], which, &differences[i][which]);
+            }
+        }
+    }
+    if (beta.other_dtype || decay.other_dtype) {
+        fputs("Stored in another dtype than ours in part: there, the wider side was rounded to the narrower dtype first.\n",
+              stream);
+    }
+    if (beta.n_differ == 0 && decay.n_differ == 0) {
+        fputs("\nNo element differs.\n", stream);
+        return;
+    }
+    fputs("\nWhy it is not zero\n", stream);
+    if (beta.n_differ > 0) {
+        print_beta_reasons(stream, &beta);
+    }
+    if (decay.n_differ > 0) {
+        print_decay_reasons(stream, &decay);
+    }
+}
