@@ -261,7 +261,8 @@ static bool choose_outputs(generated *c) {
 
 static bool generate_graph(generated *c) {
     bool failed = false;
-    c->n_families = chance(c, 75) ? 1 : 2 + (int32_t)below(c, 2);
+    c->tidy = chance(c, 25);
+    c->n_families = c->tidy || chance(c, 70) ? 1 : 2 + (int32_t)below(c, 2);
     for (int32_t f = 0; f < c->n_families; f++) {
         generate_family_shape(c, f);
     }

@@ -47,6 +47,7 @@ typedef struct generated {
     generated_value *values;
     size_t n_values, values_capacity;
     int32_t n_inputs, n_outputs, n_families;
+    bool tidy;                         /* all tensors contiguous and aligned, inputs whole or rows: what most programs have */
     int32_t family_rank[3];            /* each family's full shape, to which all its values broadcast */
     int64_t family_shape[3][OL_MAX_RANK];
     ol_dtype *input_dtypes;

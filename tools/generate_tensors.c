@@ -63,11 +63,11 @@ void generate_family_shape(generated *c, int32_t family) {
 /* The whole shape, or the tail of it, or with extents of 1. An extent of 0 may be met by 1 as well. */
 void generate_input_shape(generated *c, generated_value *v) {
     int32_t full = c->family_rank[v->family];
-    uint64_t kind = below(c, 100);
+    uint64_t kind = below(c, c->tidy ? 80 : 100);
     v->rank = full == 0 || kind < 55 ? full : kind < 80 ? full - 1 : (int32_t)below(c, (uint64_t)full + 1);
     for (int32_t d = 0; d < v->rank; d++) {
         v->shape[d] = c->family_shape[v->family][full - v->rank + d];
-        if (chance(c, kind < 40 ? 0 : 20)) {
+        if (chance(c, kind < 40 || c->tidy ? 0 : 20)) {
             v->shape[d] = 1;
         }
     }
@@ -120,9 +120,9 @@ static void choose_strides(generated *c, ol_tensor *t, unsigned layout, int64_t 
 }
 
 static unsigned random_layout(generated *c, bool is_output) {
-    uint64_t kind = below(c, 100);
+    uint64_t kind = c->tidy ? 0 : below(c, 100);
     unsigned layout = kind < 45 ? 0 : kind < 60 ? LAYOUT_PERMUTED : kind < 72 ? LAYOUT_STEPPED : kind < 82 ? LAYOUT_NEGATIVE : (unsigned)below(c, 8);
-    if (!is_output && chance(c, 10)) {
+    if (!is_output && !c->tidy && chance(c, 10)) {
         layout |= LAYOUT_REPEATED;
     }
     return layout;
@@ -133,8 +133,8 @@ static unsigned random_layout(generated *c, bool is_output) {
 /* Takes room in the arena; the first element's offset from the last 64-byte boundary is any multiple of the dtype's size, or,
  * at times, misaligned. */
 static int64_t take_room(generated *c, size_t size, int64_t before, int64_t elements) {
-    size_t at = ((c->arena_bytes + GUARD_BYTES + 63) & ~(size_t)63) + (chance(c, 60) ? 0 : size * (size_t)below(c, 64 / size));
-    if (size > 1 && chance(c, 15)) {
+    size_t at = ((c->arena_bytes + GUARD_BYTES + 63) & ~(size_t)63) + (c->tidy || chance(c, 60) ? 0 : size * (size_t)below(c, 64 / size));
+    if (size > 1 && !c->tidy && chance(c, 15)) {
         at += 1 + (size_t)below(c, size - 1);
     }
     c->arena_bytes = at + size * (size_t)elements + GUARD_BYTES;
@@ -267,7 +267,7 @@ bool generate_tensors(generated *c) {
         place_input(c, i);
     }
     for (int32_t i = c->n_inputs, placed; i < n; i += placed) {
-        placed = chance(c, 20) ? place_in_input(c, i) : chance(c, 25) ? place_interleaved(c, i) : 0;
+        placed = c->tidy ? 0 : chance(c, 20) ? place_in_input(c, i) : chance(c, 25) ? place_interleaved(c, i) : 0;
         if (placed == 0) {
             place(c, i, true);
             placed = 1;

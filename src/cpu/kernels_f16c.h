@@ -45,7 +45,7 @@ static inline void narrow_block(t_f16 *out, const float *x, int length) {
 #define F16C_LOOP(OPERANDS, RESULT)                                                                                           \
     while (n > 0) {                                                                                                           \
         float a[F16C_BLOCK], b[F16C_BLOCK], c[F16C_BLOCK], block[F16C_BLOCK];                                                 \
-        int length = n < F16C_BLOCK ? (int)n : F16C_BLOCK;                                                                   \
+        int length = n < F16C_BLOCK ? (int)n : F16C_BLOCK;                                                                    \
         (void)b, (void)c;                                                                                                     \
         OPERANDS                                                                                                              \
         _Pragma("omp simd") for (int i = 0; i < length; i++) block[i] = RESULT;                                               \

@@ -10,7 +10,11 @@
 #include "kernels_f16c.h"
 #endif
 #if defined(__AVX512F__)
-#include "kernels_pair_avx512.h"
+#include "kernels_vector_avx512.h"
+#include "kernels_pair.h"
+#elif defined(__AVX2__)
+#include "kernels_vector_avx2.h"
+#include "kernels_pair.h"
 #endif
 
 #define KERNEL_OWN_logaddexp_f32 ~, KERNEL_NONE

@@ -85,11 +85,11 @@ NUM_FN uint16_t num_narrow_f16(float x) { return (uint16_t)(x == x ? num_narrow_
 /* x to the nearest value of `precision` bits with least exponent `exponent`: adding and subtracting 1.5 * 2^k rounds at bit
  * k - 52. The value is exact in float32; overflow is left to the narrowing. */
 NUM_FN float num_round_precision(double x, int precision, int exponent) {
-    uint64_t power = num_bits64(x) & 0x7ff0000000000000ull;
-    uint64_t least = (uint64_t)(1023 + exponent) << 52;
-    uint64_t most = (uint64_t)(1023 + 200) << 52;                        /* infinity and NaN pass through the addition */
-    power = power < least ? least : power;
-    power = power > most ? most : power;
+    double least = num_from_bits64((uint64_t)(1023 + exponent) << 52);
+    double size = num_abs64(x);
+    size = size < least ? least : size;
+    size = size < 0x1p200 ? size : 0x1p200;              /* infinity and NaN pass through the addition */
+    uint64_t power = num_bits64(size) & 0x7ff0000000000000ull;
     double shift = num_from_bits64(power + ((uint64_t)(53 - precision) << 52) + 0x0008000000000000ull);
     double rounded = (num_abs64(x) + shift) - shift;
     return (float)num_copysign64(rounded, x);

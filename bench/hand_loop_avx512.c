@@ -1,0 +1,2 @@
+#define HAND_LOOP(name) name##_avx512
+#include "hand_loop_body.h"
