@@ -12,6 +12,8 @@ typedef struct backend {
     /* Backend data of a composite whose program is ready, in composite->prepared. */
     ol_status (*prepare)(ol_composite *composite, ol_error *error);
     void (*release)(ol_composite *composite);
+    /* Whether the stream is one of this device's; the error is in the name of `operation`. */
+    ol_status (*check_stream)(const ol_device *device, ol_stream stream, const char *operation, ol_error *error);
     /* Replays on tensors that replay.c has checked; counts the launch. `facts`: of the inputs, then of the outputs;
      * `in_place`: some output is exactly an input. */
     ol_status (*replay)(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs,

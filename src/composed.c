@@ -106,7 +106,9 @@ ol_status ol_replay_composed(const ol_composite *c, ol_stream stream, const ol_t
     int in_place;
     if (!c)
         return fail(error, OL_ERROR_ARGUMENT, "replay composed", "the composite is NULL");
-    ol_status status = replay_check(c, inputs, outputs, few, &facts, &in_place, error);
+    ol_status status = c->device->backend->check_stream(c->device, stream, c->operation, error);
+    if (status == OL_OK)
+        status = replay_check(c, inputs, outputs, few, &facts, &in_place, error);
     if (status != OL_OK)
         return status;
     replay_checked(c, facts);

@@ -93,7 +93,9 @@ ol_status ol_replay(const ol_composite *c, ol_stream stream, const ol_tensor *in
     int in_place;
     if (!c)
         return fail(error, OL_ERROR_ARGUMENT, "replay", "the composite is NULL");
-    ol_status status = replay_check(c, inputs, outputs, few, &facts, &in_place, error);
+    ol_status status = c->device->backend->check_stream(c->device, stream, c->operation, error);
+    if (status == OL_OK)
+        status = replay_check(c, inputs, outputs, few, &facts, &in_place, error);
     if (status != OL_OK)
         return status;
     status = c->device->backend->replay(c, stream, inputs, outputs, facts, in_place, error);

@@ -127,8 +127,8 @@ static void enclose_logaddexp(mpfr_t value, mpfr_t error, const mpfr_t x, const 
     mpfr_clears(d, l, scale, part, (mpfr_ptr)0);
 }
 
-/* Raises the precision until both ends of the enclosure round alike. *near_tie: both neighbours are within 0.5001 ulp. */
-static uint64_t round_enclosed(const format *f, enclosing function, const mpfr_t x, const mpfr_t y, int *near_tie)
+/* Raises the precision until both ends of the enclosure round alike. *other: what else is within 0.5001 ulp, or the same. */
+static uint64_t round_enclosed(const format *f, enclosing function, const mpfr_t x, const mpfr_t y, uint64_t *other)
 {
     for (mpfr_prec_t p = 160;; p *= 2) {
         mpfr_t value, error, low, high;
@@ -142,13 +142,14 @@ static uint64_t round_enclosed(const format *f, enclosing function, const mpfr_t
         }
         uint64_t bits = encode(f, low);
         int decided = bits == encode(f, high);
+        *other = bits;
         if (decided && mpfr_regular_p(value)) {                      /* a shift by 0.0001 ulp that changes the rounding */
             long exponent = mpfr_get_exp(value) - f->precision;
             mpfr_set_d(error, 0.0001, MPFR_RNDU);
             mpfr_mul_2si(error, error, exponent < f->emin - 1 ? f->emin - 1 : exponent, MPFR_RNDN);
             mpfr_sub(low, value, error, MPFR_RNDD);
             mpfr_add(high, value, error, MPFR_RNDU);
-            *near_tie = encode(f, low) != encode(f, high);
+            *other = encode(f, low) != bits ? encode(f, low) : encode(f, high);
         }
         mpfr_clears(value, error, low, high, (mpfr_ptr)0);
         if (decided)
@@ -168,14 +169,15 @@ static reference_value logaddexp(const format *f, const mpfr_t x, const mpfr_t y
     else if (mpfr_inf_p(y))
         r.bits = encode(f, x);
     else
-        r.bits = round_enclosed(f, enclose_logaddexp, x, y, &r.uncertain);
-    r.uncertain &= f->precision == 24;                               /* the 16-bit formats are promised to be right */
+        r.bits = round_enclosed(f, enclose_logaddexp, x, y, &r.other);
+    if (f->precision != 24 || !mpfr_number_p(x) || !mpfr_number_p(y))  /* the 16-bit formats are promised to be right */
+        r.other = r.bits;
     return r;
 }
 
 static uint64_t sigmoid(const format *f, const mpfr_t x)
 {
-    int ignored;
+    uint64_t ignored;
     if (mpfr_nan_p(x))
         return f->nan;
     if (mpfr_inf_p(x)) {
@@ -306,7 +308,7 @@ static void divide(mpfr_t r, const mpfr_t x, const mpfr_t y)
 
 static reference_value bits_of(uint64_t bits)
 {
-    return (reference_value){ bits, 0 };
+    return (reference_value){ .bits = bits, .other = bits };
 }
 
 static int compares(int32_t p, const mpfr_t x, const mpfr_t y)
@@ -342,8 +344,7 @@ static reference_value float_result(int32_t p, const format *f, mpfr_t r, const 
     case PRIMITIVE_softplus: {
         mpfr_set_zero(r, 1);
         reference_value v = logaddexp(f, x, r);
-        v.uncertain = 0;                                             /* unary: right on every input */
-        return v;
+        return bits_of(v.bits);                                      /* unary: right on every input */
     }
     case PRIMITIVE_abs: mpfr_abs(r, x, MPFR_RNDN); break;
     case PRIMITIVE_negative: mpfr_neg(r, x, MPFR_RNDN); break;
@@ -466,6 +467,12 @@ static reference_value integer_primitive(int32_t p, ol_dtype dtype, const refere
     return bits_of(integer_bits(dtype, r));
 }
 
+/* What depends on a value that may be either of two may be anything. */
+static int is_open(reference_value v)
+{
+    return v.uncertain || v.bits != v.other;
+}
+
 /* ---- Conversions --------------------------------------------------------------------------------------------------------- */
 
 /* Truncated toward zero, saturated; NaN is 0. */
@@ -506,17 +513,18 @@ static uint64_t integer_to_float(__int128 value, ol_dtype to)
 
 reference_value reference_astype(ol_dtype from, ol_dtype to, reference_value x)
 {
-    reference_value r = { 0, x.uncertain };
+    reference_value r;
     if (!is_float(from)) {
         __int128 value = integer_value(from, x.bits);
-        r.bits = is_float(to) ? integer_to_float(value, to) : integer_bits(to, value);
-        return r;
+        r = bits_of(is_float(to) ? integer_to_float(value, to) : integer_bits(to, value));
+    } else {
+        mpfr_t value;
+        mpfr_init2(value, 64);
+        decode(value, format_of(from), x.bits);
+        r = bits_of(is_float(to) ? encode(format_of(to), value) : to == OL_BOOL ? !mpfr_zero_p(value) : float_to_integer(value, to));
+        mpfr_clear(value);
     }
-    mpfr_t value;
-    mpfr_init2(value, 64);
-    decode(value, format_of(from), x.bits);
-    r.bits = is_float(to) ? encode(format_of(to), value) : to == OL_BOOL ? !mpfr_zero_p(value) : float_to_integer(value, to);
-    mpfr_clear(value);
+    r.uncertain = is_open(x);
     return r;
 }
 
@@ -531,7 +539,7 @@ reference_value reference_primitive(int32_t p, ol_dtype dtype, const reference_v
     } else
         r = is_float(dtype) ? float_primitive(p, dtype, operands) : integer_primitive(p, dtype, operands);
     for (int i = 0; i < ol_primitive_arity(p); i++)
-        r.uncertain |= operands[i].uncertain;
+        r.uncertain |= is_open(operands[i]);
     return r;
 }
 
@@ -600,6 +608,7 @@ static int load_input(array *a, const ol_tensor *t)
         memcpy(&a->values[i].bits, (const char *)t->data + at * (int64_t)size, size);
         if (t->dtype == OL_BOOL)
             a->values[i].bits = a->values[i].bits != 0;              /* any other byte is true */
+        a->values[i].other = a->values[i].bits;
     }
     return 1;
 }
@@ -624,7 +633,7 @@ static int run_node(const graph *g, const node *n, array *arrays, array *result)
             dtype = graph_dtype(g, n->operands[k]);
         }
         if (n->kind == NODE_CONSTANT)
-            result->values[i].bits = n->payload;
+            result->values[i] = bits_of(n->payload);
         else if (n->kind == NODE_PRIMITIVE)
             result->values[i] = reference_primitive(n->primitive, dtype, operands);
         else

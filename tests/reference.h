@@ -4,7 +4,7 @@
  * decide) rounded once to the node's dtype. Integers are plain C on 128 bits. Nothing of src/numerics is used.
  *
  * float32 logaddexp is promised within 0.5001 ulp only. Where its exact result is so close to the middle of two floats that
- * either is allowed, the value, and all that is computed from it, is marked uncertain and not to be compared. */
+ * either is allowed, the value has another one beside it, and what is computed from it is uncertain and not to be compared. */
 #ifndef OL_REFERENCE_H
 #define OL_REFERENCE_H
 
@@ -12,8 +12,14 @@
 
 typedef struct reference_value {
     uint64_t bits;
-    int uncertain;
+    uint64_t other;                      /* the same bits, as a rule: the other ones that are allowed */
+    int uncertain;                       /* computed from a value that may be either of two */
 } reference_value;
+
+static inline int reference_allows(reference_value v, uint64_t bits)
+{
+    return v.uncertain || bits == v.bits || bits == v.other;
+}
 
 /* One primitive on operands of one dtype (where: bool, then that dtype). */
 reference_value reference_primitive(int32_t primitive, ol_dtype dtype, const reference_value *operands);

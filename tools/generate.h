@@ -79,6 +79,9 @@ uint64_t generate_below(uint64_t *state, uint64_t n);
 bool generate_chance(uint64_t *state, int percent);
 /* The bits of an adversarial value of a dtype. */
 uint64_t generate_bits(uint64_t *state, ol_dtype dtype);
+/* The special ones among them, to be had in all pairs: how many there are, and each one's bits. */
+size_t generate_special_count(ol_dtype dtype);
+uint64_t generate_special(ol_dtype dtype, size_t index);
 
 /* generate_tensors.c: shapes of families, then layouts and data once the graph is there. */
 void generate_family_shape(generated *c, int32_t family);

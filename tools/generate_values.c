@@ -21,6 +21,37 @@ static const uint16_t special_float16[] = {
     0x6800, 0x5BF8, 0x5C00, 0x7800, 0xF800, 0x0800, 0x1400, 0x5000,
 };
 
+/* Zero, small numbers, the ends of the signed and the unsigned range, shifts by the width and about. Taken modulo 2^width. */
+static size_t integer_specials(ol_dtype dtype, uint64_t values[16]) {
+    uint64_t width = 8 * ol_dtype_size(dtype), top = 1ull << (width - 1);
+    const uint64_t list[] = { 0, 1, 2, 3, 7, ~0ull, ~1ull, ~6ull, top, top - 1, top + 1, width - 1, width, width + 1 };
+    for (size_t i = 0; i < COUNT(list); i++) {
+        values[i] = width == 64 ? list[i] : list[i] & ((1ull << width) - 1);
+    }
+    return COUNT(list);
+}
+
+size_t generate_special_count(ol_dtype dtype) {
+    uint64_t values[16];
+    switch (dtype) {
+    case OL_BOOL: return 2;
+    case OL_FLOAT16: return COUNT(special_float16);
+    case OL_BFLOAT16: case OL_FLOAT32: return COUNT(special_float32);
+    default: return integer_specials(dtype, values);
+    }
+}
+
+uint64_t generate_special(ol_dtype dtype, size_t index) {
+    uint64_t values[16];
+    switch (dtype) {
+    case OL_BOOL: return index;
+    case OL_FLOAT16: return special_float16[index];
+    case OL_BFLOAT16: return special_float32[index] >> 16;
+    case OL_FLOAT32: return special_float32[index];
+    default: integer_specials(dtype, values); return values[index];
+    }
+}
+
 typedef struct layout {
     int fraction_bits, bias, width;
 } layout;
@@ -32,10 +63,7 @@ static uint64_t float_bits(uint64_t *state, ol_dtype dtype) {
     uint64_t random = generate_next(state), fraction = random & ((1u << f->fraction_bits) - 1), sign = (random >> 63) << (f->width - 1);
     uint64_t kind = generate_below(state, 100), exponent;
     if (kind < 20) {
-        if (dtype == OL_FLOAT16) {
-            return special_float16[random % COUNT(special_float16)];
-        }
-        return special_float32[random % COUNT(special_float32)] >> (dtype == OL_BFLOAT16 ? 16 : 0);
+        return generate_special(dtype, random % generate_special_count(dtype));
     }
     if (kind < 35) {
         return (random >> 20) & ((1ull << f->width) - 1);

@@ -12,6 +12,12 @@ static const char *cpu_level(const ol_device *device)
     return ol_cpu_level_name(((const cpu_device *)device)->level);
 }
 
+static ol_status cpu_check_stream(const ol_device *device, ol_stream stream, const char *operation, ol_error *error)
+{
+    (void)device;
+    return stream ? fail(error, OL_ERROR_ARGUMENT, operation, "a stream was given; a CPU takes NULL") : OL_OK;
+}
+
 static void *cpu_allocate(ol_device *device, size_t n_bytes)
 {
     return memory_take(&device->allocator, n_bytes);
@@ -55,6 +61,7 @@ static const backend cpu_backend = {
     .level = cpu_level,
     .prepare = cpu_prepare,
     .release = cpu_release,
+    .check_stream = cpu_check_stream,
     .replay = cpu_replay,
     .allocate = cpu_allocate,
     .free = cpu_free,

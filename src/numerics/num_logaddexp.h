@@ -58,7 +58,7 @@ NUM_FN num_ordered32 num_logaddexp_order32(float x, float y) {
 /* NaN if either is, else the larger one, to the bit, if it is +inf or the other one -inf. */
 NUM_FN float num_logaddexp_special32(float x, float y, float result) {
     float larger = x > y ? x : y, smaller = x > y ? y : x;
-    result = ((larger == num_inf32()) | (smaller == -num_inf32())) ? larger : result;
+    result = ((int)(larger == num_inf32()) | (int)(smaller == -num_inf32())) ? larger : result;
     return ((x == x) & (y == y)) ? result : num_from_bits32(NUM_NAN_BITS_F32);
 }
 
