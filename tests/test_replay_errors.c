@@ -263,6 +263,7 @@ static void unreachable_broadcasts(void **state)
             assert_fails(replay_paths[path](c, NULL, &in, &out, &error), &error, OL_ERROR_SHAPE, "replay", bad[i].shape);
             assert_non_null(strstr(error.description, "[3, 4]"));
             assert_int_equal(f32_bits(y[0]), 0xA5A5A5A5);
+            assert_fails(ol_output_shapes(c, &in, &out, &error), &error, OL_ERROR_SHAPE, "replay", bad[i].shape);
         }
     ol_composite_destroy(c);
 }

@@ -8,19 +8,22 @@
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 typedef struct fpenv { unsigned mxcsr; } fpenv;
-#define MXCSR_DEFAULT 0x1F80u          /* all exceptions masked, nearest even, FTZ and DAZ off, no flags */
+#define MXCSR_CONTROL 0xFFC0u          /* all but the exception flags */
+#define MXCSR_DEFAULT 0x1F80u          /* all exceptions masked, nearest even, FTZ and DAZ off */
 
+/* The register is written only where it must change: reading it is cheap, writing it holds the processor up. */
 static inline fpenv fpenv_begin(void)
 {
     fpenv host = { _mm_getcsr() };
-    if (host.mxcsr != MXCSR_DEFAULT)
+    if ((host.mxcsr & MXCSR_CONTROL) != MXCSR_DEFAULT)
         _mm_setcsr(MXCSR_DEFAULT);
     return host;
 }
 
 static inline void fpenv_end(fpenv host)
 {
-    _mm_setcsr(host.mxcsr);
+    if (_mm_getcsr() != host.mxcsr)
+        _mm_setcsr(host.mxcsr);
 }
 #elif defined(__aarch64__)
 typedef struct fpenv { uint64_t fpcr, fpsr; } fpenv;
