@@ -7,7 +7,6 @@
  * was wrong. `near` counts the inputs that the double evaluation left open and MPFR decided; `samples` random others went
  * through MPFR too, to check the bound of the double evaluation. The digest is of all outputs in input order (XXH3 of blocks
  * of 2^24 bytes or less, then of their digests), so levels and machines can be compared; it depends on the shard only. */
-#define _GNU_SOURCE
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -148,14 +147,14 @@ static double seconds(void) {
 }
 
 /* Returns whether all was right. */
-static int prove(const reference *reference, int d, const level_info *level, unsigned shard, unsigned shards, int threads,
+static int prove(const reference *ref, int d, const level_info *level, unsigned shard, unsigned shards, int threads,
                  uint64_t samples) {
     static double values[65536];
-    run r = { .reference = reference, .format = dtypes[d].format, .samples = samples, .values = values };
-    int primitive = 0;
-    while (strcmp(primitive_names[primitive], reference->name)) primitive++;
-    r.kernel = level->table->primitive[primitive][dtypes[d].dtype];
-    uint64_t inputs = r.format->size == 2 && reference->arity == 1 ? 1ull << 16 : 1ull << 32;
+    run r = { .reference = ref, .format = dtypes[d].format, .samples = samples, .values = values };
+    int p = 0;
+    while (strcmp(primitive_names[p], ref->name)) p++;
+    r.kernel = level->table->primitive[p][dtypes[d].dtype];
+    uint64_t inputs = r.format->size == 2 && ref->arity == 1 ? 1ull << 16 : 1ull << 32;
     if (r.format->size == 2)
         for (uint32_t i = 0; i < 65536; i++) values[i] = format_value(r.format, i);
     r.begin = inputs * shard / shards;
@@ -166,7 +165,7 @@ static int prove(const reference *reference, int d, const level_info *level, uns
     pthread_t thread[256];
     for (int i = 0; i < threads; i++) pthread_create(&thread[i], NULL, work, &r);
     for (int i = 0; i < threads; i++) pthread_join(thread[i], NULL);
-    printf("%-14s %-9s %-9s inputs %llu near %llu samples %llu wrong %llu seconds %.1f digest %016llx\n", reference->name,
+    printf("%-14s %-9s %-9s inputs %llu near %llu samples %llu wrong %llu seconds %.1f digest %016llx\n", ref->name,
            r.format->name, level->name, (unsigned long long)(r.end - r.begin), r.near, r.sampled, r.wrong, seconds() - start,
            (unsigned long long)XXH3_64bits(r.digests, tasks * sizeof *r.digests));
     fflush(stdout);
