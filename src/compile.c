@@ -9,7 +9,7 @@
 typedef ol_status (*pass)(const graph *in, graph **out, ol_error *error);
 
 /* In this order: folding makes equal constants, copies hide equal operands, merging makes nodes dead. Each changes no bit. */
-static const pass passes[] = { pass_fold, pass_copy, pass_cse, pass_dce };
+static const pass passes[] = { pass_fold, pass_copy, pass_softplus, pass_cse, pass_dce };
 
 static ol_status optimize(const graph *traced, graph **optimized, ol_error *error)
 {

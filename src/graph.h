@@ -62,6 +62,7 @@ ol_status graph_verify(const graph *g, ol_error *error);
 /* The passes: each gives a new graph with the same outputs' bits and leaves its input alone. */
 ol_status pass_fold(const graph *in, graph **out, ol_error *error);    /* constants of constants, by the kernels themselves */
 ol_status pass_copy(const graph *in, graph **out, ol_error *error);    /* operands that are copies become their sources */
+ol_status pass_softplus(const graph *in, graph **out, ol_error *error);    /* logaddexp(x, +0) becomes softplus(x) */
 ol_status pass_cse(const graph *in, graph **out, ol_error *error);     /* equal nodes become one */
 ol_status pass_dce(const graph *in, graph **out, ol_error *error);     /* nodes no output needs go; inputs stay */
 

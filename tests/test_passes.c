@@ -229,6 +229,47 @@ static void dce_removes_what_no_output_needs(void **state)
 }
 
 /* The composed path runs the graph as traced: equal nodes, copies and foldable ones are launches there. */
+/* ---- Softplus ---- */
+
+/* user: 0 logaddexp(x, +0), 1 logaddexp(+0, x), 2 logaddexp(x, -0) */
+BUILDER(build_logaddexp_zero)
+{
+    int form = (int)(intptr_t)user;
+    ol_value zero = ol_constant(g, ol_value_dtype(g, in[0]), form == 2 ? -0.0 : 0.0);
+    out[0] = form == 1 ? ol_logaddexp(g, zero, in[0]) : ol_logaddexp(g, in[0], zero);
+    return 0;
+}
+
+static void logaddexp_of_plus_zero_is_softplus(void **state)
+{
+    (void)state;
+    static const ol_dtype dtypes[] = { OL_FLOAT16, OL_BFLOAT16, OL_FLOAT32 };
+    for (int t = 0; t < 3; t++)
+        for (intptr_t form = 0; form < 3; form++) {
+            ol_builder builder = { .build = build_logaddexp_zero, .user = (void *)form, .n_inputs = 1, .n_outputs = 1, .name = "subject" };
+            for (size_t level = 0; level < level_count(); level++) {
+                ol_composite *c = NULL;
+                ol_error error;
+                assert_ok(ol_compile(level_device(level), &builder, &dtypes[t], &c, &error), &error);
+                const node *last = &c->optimized->nodes[c->optimized->outputs[0]];
+                assert_int_equal(last->primitive, form == 2 ? PRIMITIVE_logaddexp : PRIMITIVE_softplus);
+                /* Every 16-bit input; as many of float32, in steps that reach every exponent. */
+                enum { N = 65536 };
+                static uint32_t x[N], replayed[N], composed[N];
+                for (uint32_t i = 0; i < N; i++)
+                    if (dtypes[t] == OL_FLOAT32)
+                        x[i] = i * 65537u;
+                    else
+                        ((uint16_t *)x)[i] = (uint16_t)i;
+                ol_tensor in = vector_of(x, dtypes[t], N), out = vector_of(replayed, dtypes[t], N), reference = vector_of(composed, dtypes[t], N);
+                assert_ok(ol_replay(c, NULL, &in, &out, &error), &error);
+                assert_ok(ol_replay_composed(c, NULL, &in, &reference, &error), &error);
+                assert_memory_equal(replayed, composed, N * ol_dtype_size(dtypes[t]));
+                ol_composite_destroy(c);
+            }
+        }
+}
+
 static void composed_launches_are_those_traced(void **state)
 {
     (void)state;
@@ -321,7 +362,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(fold_computes_constants), cmocka_unit_test(nothing_algebraic_is_folded), cmocka_unit_test(copy_skips_copies_and_keeps_roundings),
         cmocka_unit_test(cse_merges_equal_nodes), cmocka_unit_test(cse_keeps_constants_of_different_bits_apart),
         cmocka_unit_test(cse_looks_at_dtypes_and_shapes), cmocka_unit_test(dce_removes_what_no_output_needs),
-        cmocka_unit_test(composed_launches_are_those_traced), cmocka_unit_test(passes_change_no_bit),
+        cmocka_unit_test(logaddexp_of_plus_zero_is_softplus), cmocka_unit_test(composed_launches_are_those_traced), cmocka_unit_test(passes_change_no_bit),
     };
     return HARNESS_RUN(argc, argv, tests);
 }
