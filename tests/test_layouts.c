@@ -400,6 +400,48 @@ static void outputs_swap_their_inputs(void **state)
     ol_device_destroy(threaded);
 }
 
+/* An output in place of an input that an output of a larger shape reads, too: the larger one must be computed first. */
+static int build_small_and_large(ol_graph *g, const ol_value *in, ol_value *out, void *user)
+{
+    int small = (int)(intptr_t)user;                           /* which output is the small one */
+    out[small] = ol_negative(g, in[1]);
+    out[!small] = ol_add(g, in[0], in[1]);
+    return 0;
+}
+
+static void in_place_of_what_a_larger_output_reads(void **state)
+{
+    (void)state;
+    static const int64_t rows[] = { 2, 5, 40, 3000 };
+    enum { HEADS = 32 };
+    for (size_t r = 0; r < COUNT(rows); r++)
+        for (intptr_t small = 0; small < 2; small++)
+            for (size_t level = 0; level < level_count(); level++)
+                for (int path = 0; path < 2; path++) {
+                    size_t n = (size_t)rows[r] * HEADS;
+                    int32_t *large = guarded_alloc(4 * n, 0), *sum = guarded_alloc(4 * n, 0), *head = guarded_alloc(4 * HEADS, 0);
+                    for (size_t i = 0; i < n; i++)
+                        large[i] = (int32_t)i;
+                    for (int h = 0; h < HEADS; h++)
+                        head[h] = 1000000 * (h + 1);
+                    ol_composite *c = compile_on(level_device(level), build_small_and_large, (void *)small, 2, DTYPES(OL_INT32, OL_INT32), 2);
+                    ol_tensor in[2] = { ol_tensor_contiguous(large, OL_INT32, 2, SHAPE(rows[r], HEADS)), vector_of(head, OL_INT32, HEADS) }, out[2];
+                    ol_error error;
+                    out[small] = in[1];
+                    out[!small] = in[0];
+                    out[!small].data = sum;
+                    assert_ok(replay_paths[path](c, NULL, in, out, &error), &error);
+                    for (size_t i = 0; i < n; i++)
+                        assert_int_equal(sum[i], (int32_t)i + 1000000 * (int32_t)(i % HEADS + 1));
+                    for (int h = 0; h < HEADS; h++)
+                        assert_int_equal(head[h], -1000000 * (h + 1));
+                    ol_composite_destroy(c);
+                    guarded_free(large);
+                    guarded_free(sum);
+                    guarded_free(head);
+                }
+}
+
 /* One, two and eight threads of the library's own, and the host's, over replays of one long row, many rows, and odd layouts. */
 static void any_number_of_threads(void **state)
 {
@@ -487,6 +529,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lengths_around_vectors_and_tiles), cmocka_unit_test(matrices_in_every_manner), cmocka_unit_test(random_ranks_and_broadcasts),
         cmocka_unit_test(every_primitive_in_odd_places), cmocka_unit_test(in_place), cmocka_unit_test(outputs_swap_their_inputs),
+        cmocka_unit_test(in_place_of_what_a_larger_output_reads),
         cmocka_unit_test(any_number_of_threads), cmocka_unit_test(small_replays_do_not_call_the_host), cmocka_unit_test(more_registers_than_the_stack_holds),
     };
     return HARNESS_RUN(argc, argv, tests);
