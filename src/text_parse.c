@@ -136,6 +136,8 @@ static int dtype_token(parser *p, ol_dtype *dtype)
 static int decimal_float(const char *text, double *value)
 {
     char *end;
+    if (strpbrk(text, "xX"))                          /* strtod would take hexadecimal as a number; here 0x is bits */
+        return 0;
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!c)
         return 0;
@@ -219,7 +221,7 @@ static int quoted_name(parser *p)
                 return syntax(p, p->at, "an unknown escape");
         }
         if (c == 0 || n + 1 >= sizeof p->name)
-            return syntax(p, p->at, "a name has 1 to %zu bytes, none of them zero", sizeof p->name - 1);
+            return syntax(p, p->at, "a name has at most %zu bytes, none of them zero", sizeof p->name - 1);
         p->name[n++] = (char)c;
     }
     p->name[n] = '\0';

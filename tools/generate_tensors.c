@@ -82,6 +82,7 @@ enum { LAYOUT_PERMUTED = 1, LAYOUT_STEPPED = 2, LAYOUT_NEGATIVE = 4, LAYOUT_REPE
 static void choose_strides(generated *c, ol_tensor *t, unsigned layout, int64_t spread, int64_t *before, int64_t *elements) {
     int32_t order[OL_MAX_RANK];
     int64_t stride = spread, last = 0;
+    int n_steps = 0;                                         /* of many dimensions few are stepped: the room needed multiplies */
     *before = 0;
     for (int32_t d = 0; d < t->rank; d++) {
         order[d] = t->rank - 1 - d;                          /* innermost first */
@@ -102,7 +103,8 @@ static void choose_strides(generated *c, ol_tensor *t, unsigned layout, int64_t 
             t->strides[d] = 0;
             continue;
         }
-        if (layout & LAYOUT_STEPPED && chance(c, 50)) {
+        if (layout & LAYOUT_STEPPED && n_steps < 2 && chance(c, 50)) {
+            n_steps++;
             stride *= 2 + (int64_t)below(c, 2);
         }
         t->strides[d] = stride;
