@@ -33,7 +33,7 @@ void *guarded_alloc(size_t n_bytes, size_t misalignment)
 {
     unsigned char *raw = malloc(n_bytes + 2 * CANARY_BYTES + 64);
     assert_non_null(raw);
-    unsigned char *block = (unsigned char *)(((uintptr_t)raw + CANARY_BYTES + 63) & ~(uintptr_t)63) - 8 + (misalignment ? misalignment : 8);
+    unsigned char *block = (unsigned char *)(((uintptr_t)raw + CANARY_BYTES + 63) & ~(uintptr_t)63) + misalignment;
     memset(block - CANARY_BYTES, 0xC3, CANARY_BYTES);
     memset(block, 0xA5, n_bytes);
     memset(block + n_bytes, 0xC3, CANARY_BYTES - 64);

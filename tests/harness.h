@@ -25,7 +25,8 @@ uint64_t random_next(uint64_t *state);
 static inline uint64_t random_below(uint64_t *state, uint64_t n) { return random_next(state) % n; }
 
 /* Memory of n_bytes with canaries around it, filled with 0xA5. guarded_check fails the test if a canary changed;
- * guarded_free checks and frees. The block's end lies `misalignment` bytes (0 to 7) off alignment. */
+ * guarded_free checks and frees. The block lies `misalignment` bytes (0 to 7) off a
+ * 64-byte boundary. */
 void *guarded_alloc(size_t n_bytes, size_t misalignment);
 void guarded_check(const void *block);
 void guarded_free(void *block);
