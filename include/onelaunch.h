@@ -12,9 +12,10 @@
  *     ol_composite *rates_;  ol_compile(cpu, &builder, (ol_dtype[]){ OL_BFLOAT16, OL_FLOAT32 }, &rates_, &error);
  *     ol_replay(rates_, NULL, inputs, outputs, &error);
  *
- * What is promised: a replay is one launch; its bits are those of the composed path (the same graph run one primitive at a
- * time); every node is its exact real result rounded once to its own dtype; the bits do not depend on the SIMD level, the
- * thread count, the strides or the position in the tensor. docs/numerics.md has the value rules.
+ * What is promised: a replay is one launch (none where all outputs are empty); its bits are those of the composed path (the
+ * same graph run one primitive at a time); every node is its exact real result rounded once to its own dtype (float32
+ * logaddexp alone: within 0.5001 ulp); the bits do not depend on the SIMD level, the thread count, the strides or the position
+ * in the tensor. docs/numerics.md has the value rules.
  *
  * Conventions. Functions return an ol_status and put results in their last pointers, untouched on failure. `ol_error *` may
  * be NULL everywhere. Strides are in elements. Nothing is printed, no state of the host is changed, no global is written.
@@ -153,7 +154,8 @@ OL_API ol_value ol_broadcast_like(ol_graph *graph, ol_value x, ol_value like);
 OL_API ol_value ol_broadcast_to(ol_graph *graph, ol_value x, int32_t rank, const int64_t *shape);
 
 /* The primitives. Operands are brought to their common dtype first (ol_promote); "float" primitives bring integers and
- * bool to float32. Each result is the exact one rounded once to nearest even, NaN results are canonical, integers wrap.
+ * bool to float32. Each result is the exact one rounded once to nearest even (float32 logaddexp: within 0.5001 ulp), NaN results
+ * are canonical, integers wrap.
  * docs/primitives.md lists, for each: types, special values, accuracy. Errors (sticky): a foreign or invalid value, a dtype the
  * primitive does not take, OL_MAX_NODES passed. */
 #define OL_UNARY(name) OL_API ol_value ol_##name(ol_graph *graph, ol_value x);
@@ -257,7 +259,7 @@ OL_API void ol_composite_destroy(ol_composite *composite);       /* NULL is allo
  * do not broadcast. */
 OL_API ol_status ol_output_shapes(const ol_composite *composite, const ol_tensor *inputs, ol_tensor *outputs, ol_error *error);
 
-/* Runs the composite: one launch, into the caller's outputs. Allocates nothing. Checks everything first: dtypes, ranks, that
+/* Runs the composite: one launch (none where every output is empty), into the caller's outputs. Allocates nothing. Checks everything first: dtypes, ranks, that
  * shapes broadcast, that each output has its inferred shape, overlap (an output may be exactly an input: same data, dtype,
  * shape and strides); on an error nothing has been written. The host's floating-point state (rounding, flush-to-zero, traps)
  * is neither obeyed nor changed. Returns when the outputs are written (CPU). */

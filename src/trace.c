@@ -23,6 +23,15 @@ static ol_value trace_fail(ol_graph *t, ol_status status, const char *operation,
     return invalid;
 }
 
+/* The same with a number in the text: `format` has one %d. */
+__attribute__((format(printf, 4, 0)))
+static ol_value trace_fail_number(ol_graph *t, ol_status status, const char *operation, const char *format, int number)
+{
+    char text[120];
+    snprintf(text, sizeof text, format, number);
+    return trace_fail(t, status, operation, text);
+}
+
 static ol_value value_of(const ol_graph *t, uint32_t index)
 {
     return (ol_value){ index, t->serial };
@@ -76,7 +85,7 @@ ol_value ol_constant_bits(ol_graph *t, ol_dtype dtype, const void *bits)
     if (!t)
         return invalid;
     if (!dtype_valid(dtype))
-        return trace_fail(t, OL_ERROR_DTYPE, "constant", "not a dtype");
+        return trace_fail_number(t, OL_ERROR_DTYPE, "constant", "%d is not a dtype", (int)dtype);
     if (!bits)
         return trace_fail(t, OL_ERROR_ARGUMENT, "constant", "bits is NULL");
     node n = { .kind = NODE_CONSTANT, .dtype = (uint8_t)dtype };
@@ -105,7 +114,7 @@ ol_value ol_astype(ol_graph *t, ol_value x, ol_dtype dtype)
     if (!operands_valid(t, "astype", &x, 1))
         return invalid;
     if (!dtype_valid(dtype))
-        return trace_fail(t, OL_ERROR_DTYPE, "astype", "the target is not a dtype");
+        return trace_fail_number(t, OL_ERROR_DTYPE, "astype", "the target %d is not a dtype", (int)dtype);
     node n = { .kind = NODE_ASTYPE, .dtype = (uint8_t)dtype, .n_operands = 1, .operands = { x.node } };
     return append(t, &n);
 }
@@ -122,8 +131,10 @@ ol_value ol_broadcast_to(ol_graph *t, ol_value x, int32_t rank, const int64_t *d
 {
     if (!operands_valid(t, "broadcast_to", &x, 1))
         return invalid;
-    if (rank < 0 || rank > OL_MAX_RANK || (rank > 0 && !dims))
-        return trace_fail(t, OL_ERROR_ARGUMENT, "broadcast_to", "the rank is not 0 to 8, or the shape is NULL");
+    if (rank < 0 || rank > OL_MAX_RANK)
+        return trace_fail_number(t, OL_ERROR_ARGUMENT, "broadcast_to", "the rank is %d; expected 0 to 8", (int)rank);
+    if (rank > 0 && !dims)
+        return trace_fail(t, OL_ERROR_ARGUMENT, "broadcast_to", "the shape is NULL");
     shape s = { .rank = rank };
     for (int32_t d = 0; d < rank; d++)
         s.dims[d] = dims[d];
@@ -164,9 +175,13 @@ ol_value ol_apply(ol_graph *t, int32_t p, const ol_value *operands, int32_t n_op
 {
     if (!t)
         return invalid;
-    if (p < 0 || p >= PRIMITIVE_COUNT || !operands || n_operands != primitive_table[p].arity)
-        return trace_fail(t, OL_ERROR_ARGUMENT, p >= 0 && p < PRIMITIVE_COUNT ? primitive_table[p].name : "apply",
-                          "not a primitive, or not as many operands as it takes");
+    if (p < 0 || p >= PRIMITIVE_COUNT)
+        return trace_fail_number(t, OL_ERROR_ARGUMENT, "apply", "%d is not the number of a primitive", (int)p);
+    if (!operands || n_operands != primitive_table[p].arity) {
+        char text[120];
+        snprintf(text, sizeof text, operands ? "%d operands were given; it takes %d" : "operands is NULL", (int)n_operands, primitive_table[p].arity);
+        return trace_fail(t, OL_ERROR_ARGUMENT, primitive_table[p].name, text);
+    }
     return apply(t, (primitive)p, operands);
 }
 

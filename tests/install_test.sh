@@ -14,10 +14,9 @@ lib=$(dirname "$(find "$work/prefix" -name libonelaunch.so | head -n 1)")
 [ -f "$lib/libonelaunch.a" ] || fail "no static library in $lib"
 [ -f "$work/prefix/include/onelaunch.h" ] || fail "the header is not where it belongs"
 
-# The package moves with its files: the .pc file holds the prefix it was configured for, so pkg-config is told this one.
 export PKG_CONFIG_PATH="$lib/pkgconfig"
 export LD_LIBRARY_PATH="$lib${pool:+:$pool}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-flags() { pkg-config --define-variable=prefix="$work/prefix" "$@" onelaunch; }
+flags() { pkg-config "$@" onelaunch; }                     # the .pc file finds its prefix from where it lies
 [ "$(pkg-config --modversion onelaunch)" = "$(sed -n 's/^project(onelaunch VERSION \([0-9.]*\).*/\1/p' "$consumer/../../CMakeLists.txt")" ] ||
     fail "pkg-config gives another version than the project's"
 
@@ -36,12 +35,12 @@ ldd "$work/shared" | grep -q "$lib/libonelaunch.so" || fail "the shared program 
 # The archive only: a folder with the .a and without the .so.
 mkdir "$work/archive" && cp "$lib/libonelaunch.a" "$work/archive"
 # shellcheck disable=SC2046
-"$cc" -std=c11 -Wall -Werror -o "$work/static" "$consumer/consumer.c" -L"$work/archive" ${pool:+-L"$pool"} $(flags --cflags --libs --static | sed "s|-L$lib||")
+"$cc" -std=c11 -Wall -Werror -o "$work/static" "$consumer/consumer.c" -L"$work/archive" ${pool:+-L"$pool"} $(flags --cflags --libs --static | sed "s|-L[^ ]*/pkgconfig/[^ ]*||")
 run "pkg-config --static" "$work/static"
 if ldd "$work/static" | grep -q libonelaunch; then fail "the static program uses the shared library"; fi
 
 outside() {
-    cmake -S "$consumer" -B "$work/cmake" -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
+    cmake -S "$consumer" -B "$work/cmake" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
         ${pool:+-DCMAKE_EXE_LINKER_FLAGS="-L$pool -Wl,-rpath-link,$pool"} && cmake --build "$work/cmake"
 }
 outside >"$work/cmake.log" 2>&1 || { cat "$work/cmake.log" >&2; fail "find_package did not lead to a program"; }

@@ -228,7 +228,7 @@ static const trace_case trace_cases[] = {
     { "too many elements", build_huge_shape, 1, OL_ERROR_SHAPE, "broadcast_to", "more elements", "", 0 },
     { "shape NULL", build_null_shape, 1, OL_ERROR_ARGUMENT, "broadcast_to", "the shape is NULL", "", 0 },
     { "wrong arity", build_wrong_arity, 1, OL_ERROR_ARGUMENT, "add", "operands", "", 0 },
-    { "no primitive", build_no_primitive, 1, OL_ERROR_ARGUMENT, "apply", "not a primitive", "", 0 },
+    { "no primitive", build_no_primitive, 1, OL_ERROR_ARGUMENT, "apply", "not the number of a primitive", "", 0 },
     { "node limit", build_too_many_nodes, 1, OL_ERROR_LIMIT, "negative", "OL_MAX_NODES (262144)", "", 0 },
 };
 

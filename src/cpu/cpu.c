@@ -72,9 +72,9 @@ static const backend cpu_backend = {
 /* The level asked for by the options or, where they leave it open, by ONELAUNCH_CPU. */
 static ol_status choose_level(ol_cpu_level asked, ol_cpu_level *level, ol_error *error)
 {
-    const char *by = "the options", *name = getenv("ONELAUNCH_CPU");
-    if (asked == OL_CPU_AUTO && name && *name) {
-        by = "ONELAUNCH_CPU";
+    const char *name = getenv("ONELAUNCH_CPU");
+    int env = asked == OL_CPU_AUTO && name && *name;
+    if (env) {
         for (int l = OL_CPU_BASELINE; l <= OL_CPU_NEON; l++)
             if (strcmp(name, ol_cpu_level_name((ol_cpu_level)l)) == 0)
                 asked = (ol_cpu_level)l;
@@ -86,7 +86,8 @@ static ol_status choose_level(ol_cpu_level asked, ol_cpu_level *level, ol_error 
     if (!ol_cpu_level_name(asked))
         return fail(error, OL_ERROR_ARGUMENT, "device cpu", "%d is not a SIMD level", (int)asked);
     if (!ol_cpu_level_available(asked))
-        return fail(error, OL_ERROR_DEVICE, "device cpu", "%s asks for level %s, which this machine does not have; its best is %s", by,
+        return fail(error, OL_ERROR_DEVICE, "device cpu", "%s %s level %s, which this machine does not have; its best is %s", env ? "ONELAUNCH_CPU" : "the options",
+                    env ? "asks for" : "ask for",
                     ol_cpu_level_name(asked), ol_cpu_level_name(cpu_best_level()));
     *level = asked;
     return OL_OK;
