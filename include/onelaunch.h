@@ -55,7 +55,7 @@ typedef enum ol_status {
     OL_ERROR_BUILDER = 5,     /* the builder returned a code, left an output unset, or used an invalid or foreign value */
     OL_ERROR_LIMIT = 6,       /* a stated limit (OL_MAX_*) was passed */
     OL_ERROR_MEMORY = 7,      /* an allocation failed */
-    OL_ERROR_DEVICE = 8,      /* the device or SIMD level is not available, or the device reported a failure */
+    OL_ERROR_DEVICE = 8,      /* the device, SIMD level or threads cannot be had, or the device reported a failure */
     OL_ERROR_TEXT = 9         /* graph text that does not parse; the description starts with line:column */
 } ol_status;
 
@@ -106,7 +106,7 @@ typedef struct ol_tensor {
     int64_t strides[OL_MAX_RANK];      /* in elements */
 } ol_tensor;
 
-/* A row-major view of `data`: shape as given, strides contiguous. A rank out of range gives a tensor that every call refuses. */
+/* A row-major view of `data`: shape as given, strides contiguous. A rank out of range, or no shape, gives a tensor that every call refuses. */
 OL_API ol_tensor ol_tensor_contiguous(void *data, ol_dtype dtype, int32_t rank, const int64_t *shape);
 
 /* ---- Graphs: what a builder calls ----------------------------------------------------------------------------------- */
@@ -123,9 +123,13 @@ typedef struct ol_value {
 #define OL_MAX_NODES 262144            /* of one graph */
 #define OL_MAX_INPUTS 16384
 #define OL_MAX_OUTPUTS 16384
+/* The inputs (and shapes of broadcast_to) that each output depends on, counted over all outputs; outputs that depend on the same
+ * ones count once. Prefix sums of 5700 inputs reach it. A graph whose nodes depend on more than 256 MiB of different subsets
+ * (one bit an input) is refused with OL_ERROR_LIMIT as well. */
+#define OL_MAX_DEPENDENCIES 16777216
 
-/* Sets out[0 .. n_outputs) from in[0 .. n_inputs) and returns 0; any other code fails the compilation, and is kept in the
- * error record. `out` arrives invalid. Called once per compilation, on the caller's thread. */
+/* Sets out[0 .. n_outputs) from in[0 .. n_inputs) and returns 0; any other code fails the compilation with OL_ERROR_BUILDER, and
+ * is kept in the error record beside the description of the graph's first error, if it had one. `out` arrives invalid. Called once per compilation, on the caller's thread. */
 typedef int (*ol_build)(ol_graph *graph, const ol_value *in, ol_value *out, void *user);
 
 typedef struct ol_builder {
@@ -202,7 +206,8 @@ typedef enum ol_cpu_level {
     OL_CPU_NEON = 4                    /* AArch64 */
 } ol_cpu_level;
 
-/* Memory the library takes for itself (handles, graphs, intermediates of the composed path). Both or neither are set.
+/* Memory the library takes for itself (handles, graphs, intermediates of the composed path; scratch when more than 16 replays of
+ * one very large composite run at once). Both or neither are set; they may be called from several threads at once.
  * allocate returns 64-byte aligned memory or NULL; free takes what allocate returned, with its size, never NULL. */
 typedef struct ol_allocator {
     void *(*allocate)(void *user, size_t n_bytes);

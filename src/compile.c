@@ -45,7 +45,7 @@ static ol_status prepare_checks(ol_composite *c, ol_error *error)
     size_t n = (size_t)c->traced->n_inputs + (size_t)c->traced->n_outputs;
     if (n <= FEW_TENSORS)
         return OL_OK;
-    c->checks = workspace_create(&c->device->allocator, n * (sizeof(tensor_facts) + sizeof(uint32_t)), 4);
+    c->checks = workspace_create(&c->device->allocator, n * (sizeof(tensor_facts) + sizeof(uint32_t)), WORKSPACE_BLOCKS);
     return c->checks ? OL_OK : fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory to check %zu tensors", n);
 }
 

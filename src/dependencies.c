@@ -7,12 +7,12 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define MAX_SET_BYTES (256u << 20)       /* beyond, the graph is refused: hundreds of thousands of different subsets of its inputs */
+#define MAX_SET_BYTES (256u << 20)       /* the header says what that means */
 
 static ol_status refuse(const graph *g, int too_large, ol_error *error)
 {
     if (too_large)
-        return fail(error, OL_ERROR_LIMIT, g->name, "the nodes depend on too many different subsets of the inputs (more than %u MiB of them)",
+        return fail(error, OL_ERROR_LIMIT, g->name, "the nodes depend on too many different subsets of the inputs and static shapes (more than %u MiB of them, one bit each)",
                     MAX_SET_BYTES >> 20);
     return fail(error, OL_ERROR_MEMORY, g->name, "no memory for the dependencies of %zu nodes", g->n_nodes);
 }

@@ -21,7 +21,7 @@ size_t ol_dtype_size(ol_dtype dtype)
 
 int ol_dtype_parse(const char *name, ol_dtype *dtype)
 {
-    for (int d = 0; d < OL_DTYPE_COUNT; d++)
+    for (int d = 0; name && dtype && d < OL_DTYPE_COUNT; d++)
         if (strcmp(name, dtype_names[d]) == 0) {
             *dtype = (ol_dtype)d;
             return 1;

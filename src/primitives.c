@@ -78,5 +78,5 @@ int32_t ol_primitive_find(const char *name)
 int ol_primitive_result(int32_t p, ol_dtype operand, ol_dtype *result)
 {
     ol_dtype in;
-    return p >= 0 && p < PRIMITIVE_COUNT && dtype_valid(operand) && primitive_types((primitive)p, operand, &in, result);
+    return p >= 0 && p < PRIMITIVE_COUNT && dtype_valid(operand) && result && primitive_types((primitive)p, operand, &in, result);
 }

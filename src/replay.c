@@ -65,6 +65,8 @@ ol_status replay_check(const ol_composite *c, const ol_tensor *inputs, const ol_
 {
     int32_t n_inputs = c->traced->n_inputs, n_outputs = c->traced->n_outputs;
     tensor_facts *f = c->checks ? workspace_take(c->checks) : few;
+    if (!f)
+        return fail(error, OL_ERROR_MEMORY, c->operation, "no memory to check %d tensors", (int)(n_inputs + n_outputs));
     ol_status status = check_tensors(c, inputs, n_inputs, NULL, 0, "input", f, error);
     if (status == OL_OK)
         status = check_tensors(c, outputs, n_outputs, c->traced->outputs, 0, "output", f + n_inputs, error);

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define MAX_RULE_LEAVES (16u << 20)      /* all rules together; 64 MiB */
-
 /* Adds a rule for the leaves of a set. 0: no memory; -1: too many leaves in all. */
 static int add_rule(shape_rules *r, const dependencies *d, uint32_t set, int32_t exact)
 {
@@ -15,7 +13,7 @@ static int add_rule(shape_rules *r, const dependencies *d, uint32_t set, int32_t
     for (size_t leaf = 0; leaf < d->n_leaves; leaf++) {
         if (!dependencies_has(d, set, leaf))
             continue;
-        if (r->n_leaves >= MAX_RULE_LEAVES)
+        if (r->n_leaves >= OL_MAX_DEPENDENCIES)
             return -1;
         if (!memory_grow(&r->allocator, (void **)&r->leaves, &r->leaves_capacity, r->n_leaves + 1, sizeof *r->leaves))
             return 0;
@@ -43,9 +41,14 @@ static int build(shape_rules *r, const graph *g, const dependencies *d)
         r->output_rule[i] = rule_of_set[set] - 1;
     }
     r->n_output_rules = r->n_rules;
-    for (size_t i = 0; ok > 0 && i < g->n_nodes; i++)
-        if (g->nodes[i].kind == NODE_BROADCAST_TO)
-            ok = add_rule(r, d, d->shape_set[i], (int32_t)g->nodes[i].payload);
+    memset(rule_of_set, 0, d->n_sets * sizeof *rule_of_set);      /* from here: static shape + 1 of the set's last rule */
+    for (size_t i = 0; ok > 0 && i < g->n_nodes; i++) {
+        uint32_t set = d->shape_set[i];
+        if (g->nodes[i].kind != NODE_BROADCAST_TO || rule_of_set[set] == g->nodes[i].payload + 1)
+            continue;
+        ok = add_rule(r, d, set, (int32_t)g->nodes[i].payload);
+        rule_of_set[set] = (uint32_t)g->nodes[i].payload + 1;
+    }
     memory_give(&r->allocator, rule_of_set, d->n_sets * sizeof *rule_of_set);
     return ok;
 }
@@ -67,7 +70,7 @@ ol_status shape_rules_create(const graph *g, const dependencies *d, shape_rules 
     if (ok <= 0) {
         shape_rules_destroy(r);
         if (ok < 0)
-            return fail(error, OL_ERROR_LIMIT, g->name, "the outputs depend on too many inputs: more than %u in all", MAX_RULE_LEAVES);
+            return fail(error, OL_ERROR_LIMIT, g->name, "the inputs that each output depends on are more than OL_MAX_DEPENDENCIES (%d) in all", OL_MAX_DEPENDENCIES);
         return fail(error, OL_ERROR_MEMORY, g->name, "no memory for shape rules");
     }
     *out = r;

@@ -25,9 +25,9 @@ int64_t shape_elements(int32_t rank, const int64_t *dims)
 
 ol_tensor ol_tensor_contiguous(void *data, ol_dtype dtype, int32_t rank, const int64_t *dims)
 {
-    ol_tensor t = { .data = data, .dtype = dtype, .rank = rank };
+    ol_tensor t = { .data = data, .dtype = dtype, .rank = rank > 0 && !dims ? -1 : rank };
     int64_t stride = 1;
-    for (int32_t d = (rank <= OL_MAX_RANK ? rank : 0) - 1; d >= 0; d--) {
+    for (int32_t d = (t.rank <= OL_MAX_RANK ? t.rank : 0) - 1; d >= 0; d--) {
         t.shape[d] = dims[d];
         t.strides[d] = stride;
         if (dims[d] > 0 && __builtin_mul_overflow(stride, dims[d], &stride))

@@ -143,8 +143,10 @@ ol_value ol_broadcast_to(ol_graph *t, ol_value x, int32_t rank, const int64_t *d
             return trace_fail(t, OL_ERROR_SHAPE, "broadcast_to", "the shape has a negative extent");
     if (shape_elements(rank, s.dims) < 0)
         return trace_fail(t, OL_ERROR_SHAPE, "broadcast_to", "the shape has more elements than 63 bits count");
-    size_t index;
-    if (!graph_append_shape(t->g, &s, &index))
+    size_t index = 0;
+    while (index < t->g->n_shapes && memcmp(&t->g->shapes[index], &s, sizeof s) != 0)     /* equal shapes are one */
+        index++;
+    if (index == t->g->n_shapes && !graph_append_shape(t->g, &s, &index))
         return trace_fail(t, OL_ERROR_MEMORY, "broadcast_to", "no memory for a shape");
     node n = { .kind = NODE_BROADCAST_TO, .dtype = t->g->nodes[x.node].dtype, .n_operands = 1, .operands = { x.node }, .payload = index };
     return append(t, &n);

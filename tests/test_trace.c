@@ -422,7 +422,7 @@ static void devices_and_levels(void **state)
 
     device = NULL;
     assert_fails(ol_device_cpu(NULL, NULL, &error), &error, OL_ERROR_ARGUMENT, "device cpu", "NULL");
-    assert_fails(ol_device_cpu(&(ol_cpu_options){ .level = (ol_cpu_level)9 }, &device, &error), &error, OL_ERROR_ARGUMENT, "device cpu", "9 is not a SIMD level");
+    assert_fails(ol_device_cpu(&(ol_cpu_options){ .level = (ol_cpu_level)9 }, &device, &error), &error, OL_ERROR_DEVICE, "device cpu", "9 is not a SIMD level");
     assert_fails(ol_device_cpu(&(ol_cpu_options){ .n_threads = -1 }, &device, &error), &error, OL_ERROR_ARGUMENT, "device cpu", "n_threads is -1");
     assert_fails(ol_device_cpu(&(ol_cpu_options){ .allocator.free = free_nothing }, &device, &error), &error, OL_ERROR_ARGUMENT,
                  "device cpu", "allocator");

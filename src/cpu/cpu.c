@@ -84,7 +84,7 @@ static ol_status choose_level(ol_cpu_level asked, ol_cpu_level *level, ol_error 
     if (asked == OL_CPU_AUTO)
         asked = cpu_best_level();
     if (!ol_cpu_level_name(asked))
-        return fail(error, OL_ERROR_ARGUMENT, "device cpu", "%d is not a SIMD level", (int)asked);
+        return fail(error, OL_ERROR_DEVICE, "device cpu", "%d is not a SIMD level", (int)asked);
     if (!ol_cpu_level_available(asked))
         return fail(error, OL_ERROR_DEVICE, "device cpu", "%s %s level %s, which this machine does not have; its best is %s", env ? "ONELAUNCH_CPU" : "the options",
                     env ? "asks for" : "ask for",

@@ -7,6 +7,8 @@
 #include "numerics/fpenv.h"
 #include "status.h"
 
+#include <sched.h>
+
 /* Cost units (primitives.def) that make a task worth a thread: some tens of microseconds. */
 #define TASK_COST 1500000
 
@@ -39,10 +41,10 @@ ol_status cpu_prepare(ol_composite *c, ol_error *error)
         p->tile_elements /= 2;
     p->tile_bytes = tile_bytes(prog, p->tile_elements);
     p->plan_bytes = plan_bytes(c);
-    size_t n_blocks = cpu_threads_count(device->threads) + 3;
+    size_t n_blocks = cpu_threads_count(device->threads) + WORKSPACE_BLOCKS;
     if (p->tile_bytes > TILE_STACK_BYTES && !(p->tiles = workspace_create(a, p->tile_bytes, n_blocks)))
         return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for tiles of %zu bytes", p->tile_bytes);
-    if (p->plan_bytes > PLAN_STACK_BYTES && !(p->plans = workspace_create(a, p->plan_bytes, 4)))
+    if (p->plan_bytes > PLAN_STACK_BYTES && !(p->plans = workspace_create(a, p->plan_bytes, WORKSPACE_BLOCKS)))
         return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for plans of %zu bytes", p->plan_bytes);
     if (!dense_prepare(c))
         return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for %zu instructions", prog->n_instructions);
@@ -96,7 +98,11 @@ typedef struct job {
 static void run_range(const plan *p, int64_t first, int64_t last)
 {
     if (p->prepared->tiles) {
-        void *block = workspace_take(p->prepared->tiles);
+        /* Outputs may already be half written here, so running out of memory cannot be an error: a block comes free when
+         * another task, which waits for nothing, ends. */
+        void *block;
+        while (!(block = workspace_take(p->prepared->tiles)))
+            sched_yield();
         run_tiles(p, first, last, block);
         workspace_give(p->prepared->tiles, block);
     } else {
@@ -160,11 +166,13 @@ ol_status cpu_replay(const ol_composite *c, ol_stream stream, const ol_tensor *i
                      const tensor_facts *facts, int in_place, ol_error *error)
 {
     const cpu_prepared *p = c->prepared;
-    (void)stream, (void)error;
+    (void)stream;
     if (p->dense.steps && !in_place && dense_replay(c, inputs, outputs, facts))
         return OL_OK;
     if (p->plans) {
         void *block = workspace_take(p->plans);
+        if (!block)
+            return fail(error, OL_ERROR_MEMORY, c->operation, "no memory for a plan of %zu bytes", p->plan_bytes);
         replay_in(c, inputs, outputs, in_place, block);
         workspace_give(p->plans, block);
     } else {

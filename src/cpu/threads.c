@@ -44,7 +44,7 @@ ol_status cpu_threads_create(const ol_allocator *allocator, const ol_cpu_options
         t->pool = pool_create(count);
         if (!t->pool) {
             memory_give(allocator, t, sizeof *t);
-            return fail(error, OL_ERROR_MEMORY, "device cpu", "could not start %zu threads", count);
+            return fail(error, OL_ERROR_DEVICE, "device cpu", "could not start %zu threads; n_threads 1 needs none", count);
         }
     }
     *out = t;
