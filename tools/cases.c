@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { MAX_FIELDS = 13, COMPLAINT_BYTES = 300 };
+enum { MAX_FIELDS = 13, COMPLAINT_BYTES = 300, MAX_LINE_BYTES = 64 * 1024 };
 
 static bool wrong(char *complaint, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool wrong(char *complaint, const char *format, ...) {
@@ -118,7 +118,8 @@ static bool read_case(char **field, int n_fields, const char *stem, case_signatu
     case 6: return read_operands(field, 3, signature, one, complaint);
     case 12: return read_rates(field, signature, one, complaint);
     default:
-        return wrong(complaint, "%s%d columns; a case has 2, 5, 6 or 12", n_fields == MAX_FIELDS ? "at least " : "", n_fields);
+        return wrong(complaint, "%s%d column%s; a case has 2, 5, 6 or 12", n_fields == MAX_FIELDS ? "at least " : "", n_fields,
+                     n_fields == 1 ? "" : "s");
     }
 }
 
@@ -175,18 +176,42 @@ static char *stem_of(const char *path) {
     return strndup(name, strcspn(name, "."));
 }
 
-static bool read_lines(case_list *list, FILE *stream, const char *path, const char *stem, int32_t file, case_complaint complain,
-                       void *user) {
-    char *line = NULL, *field[MAX_FIELDS], complaint[COMPLAINT_BYTES];
-    size_t room = 0;
-    ssize_t length;
-    bool ok = true;
-    errno = 0;
-    for (int64_t number = 1; ok && (length = getline(&line, &room, stream)) >= 0; number++) {
+/* Reads a line, without its end, into MAX_LINE_BYTES + 1 bytes. Of a longer one the rest is read and dropped: then *length is
+ * above MAX_LINE_BYTES. Where nothing says that a line ever ends (a device, a pipe), a longer one is an error. False at the
+ * end of the file and on errors. */
+static bool read_line(FILE *stream, bool ends, char *line, size_t *length) {
+    int byte;
+    *length = 0;
+    while ((byte = getc_unlocked(stream)) != EOF && byte != '\n') {
+        if (*length < MAX_LINE_BYTES) {
+            line[(*length)++] = (char)byte;
+        } else if (ends) {
+            *length = MAX_LINE_BYTES + 1;
+        } else {
+            errno = EFBIG;
+            return false;
+        }
+    }
+    line[*length < MAX_LINE_BYTES ? *length : MAX_LINE_BYTES] = 0;
+    return !ferror(stream) && (byte == '\n' || *length > 0);
+}
+
+static bool read_lines(case_list *list, FILE *stream, bool ends, const char *path, const char *stem, int32_t file,
+                       case_complaint complain, void *user) {
+    char *line = malloc(MAX_LINE_BYTES + 1), *field[MAX_FIELDS], complaint[COMPLAINT_BYTES];
+    size_t length;
+    bool ok = line != NULL;
+    errno = ok ? 0 : ENOMEM;
+    for (int64_t number = 1; ok && read_line(stream, ends, line, &length); number++) {
         case_signature signature;
         one_case one = { .file = file, .line = number };
         memset(&signature, 0, sizeof signature);           /* compared bytewise */
-        if (strlen(line) != (size_t)length) {
+        if (length > MAX_LINE_BYTES) {
+            snprintf(complaint, sizeof complaint, "a line of more than %d bytes", MAX_LINE_BYTES);
+            complain(user, path, number, complaint);
+            continue;
+        }
+        if (strlen(line) != length) {
             complain(user, path, number, "a NUL byte");
             continue;
         }
@@ -204,7 +229,7 @@ static bool read_lines(case_list *list, FILE *stream, const char *path, const ch
     int reason = errno;
     free(line);
     errno = reason;
-    return ok && feof(stream);             /* getline also ends where memory does, with no other sign */
+    return ok && feof(stream);
 }
 
 bool cases_read(case_list *list, const char *path, int32_t file, case_complaint complain, void *user) {
@@ -216,7 +241,7 @@ bool cases_read(case_list *list, const char *path, int32_t file, case_complaint 
         errno = EISDIR;
         ok = false;
     }
-    ok = ok && read_lines(list, stream, path, stem, file, complain, user);
+    ok = ok && read_lines(list, stream, S_ISREG(status.st_mode), path, stem, file, complain, user);
     int reason = errno;
     free(stem);
     if (stream) {

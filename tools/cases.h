@@ -6,7 +6,7 @@
  *     B A A_LOG DT_BIAS b a A_log dt_bias BETA beta DECAY decay       the gated-delta rates: dtypes, bits, dtypes and bits
  *     IN OUT                                  float32, the operation named by the file: exp.hard
  *
- * Bits are hexadecimal, as many digits as the dtype has (a bool: 0, 1, 00 or 01). */
+ * A line has at most 64 KiB; a longer one is no case, and in a device or pipe an error. Bits are hexadecimal, as many digits as the dtype has (a bool: 0, 1, 00 or 01). */
 #ifndef ONELAUNCH_TOOLS_CASES_H
 #define ONELAUNCH_TOOLS_CASES_H
 

@@ -31,6 +31,7 @@ struct name {
 
 struct checkpoint {
     char *path;
+    struct stat index_status;          /* which file the index is; zero for a single file */
     char *folder, *real_folder;        /* where shards may lie; resolved. NULL for a single file */
     json_t *index;                     /* owns the strings of a sharded set */
     struct name *names;                /* sorted by tensor */
@@ -77,7 +78,7 @@ static bool open_single(checkpoint *set, st_error *error) {
 
 /* ---- An index and its shards ----------------------------------------------------------------------------------- */
 
-static bool read_index_text(const char *path, char **text, size_t *n_bytes, st_error *error) {
+static bool read_index_text(const char *path, char **text, size_t *n_bytes, struct stat *which, st_error *error) {
     struct stat status;
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     *text = NULL;
@@ -102,6 +103,9 @@ static bool read_index_text(const char *path, char **text, size_t *n_bytes, st_e
     }
     if (descriptor >= 0) {
         close(descriptor);
+    }
+    if (*text) {
+        *which = status;
     }
     return *text != NULL;
 }
@@ -176,7 +180,7 @@ static bool open_index(checkpoint *set, st_error *error) {
     char *text;
     size_t n_bytes;
     json_error_t reason;
-    if (!read_index_text(set->path, &text, &n_bytes, error)) {
+    if (!read_index_text(set->path, &text, &n_bytes, &set->index_status, error)) {
         return false;
     }
     set->index = json_loadb(text, n_bytes, JSON_REJECT_DUPLICATES, &reason);
@@ -344,12 +348,27 @@ bool checkpoint_find(checkpoint *set, const char *name, checkpoint_tensor *found
     return true;
 }
 
+/* Shards that were never opened are looked up by name; one that is not there cannot be the file. Where memory runs out the
+ * answer is true: the caller wants to know what it may overwrite. */
 bool checkpoint_holds_file(const checkpoint *set, uint64_t device, uint64_t inode) {
-    for (size_t i = 0; i < set->n_shards; i++) {
+    if (set->index && set->index_status.st_dev == device && set->index_status.st_ino == inode) {
+        return true;
+    }
+    char *folder = folder_of(set->path);
+    bool holds = !folder;
+    for (size_t i = 0; !holds && i < set->n_shards; i++) {
         const st_file *file = set->shards[i].file;
-        if (file && file->device == device && file->inode == inode) {
-            return true;
+        struct stat status;
+        char *path = NULL;
+        if (file) {
+            holds = file->device == device && file->inode == inode;
+        } else if (asprintf(&path, "%s/%s", folder, set->shards[i].name) < 0) {
+            holds = true;
+        } else {
+            holds = stat(path, &status) == 0 && status.st_dev == device && status.st_ino == inode;
+            free(path);
         }
     }
-    return false;
+    free(folder);
+    return holds;
 }

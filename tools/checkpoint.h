@@ -25,7 +25,7 @@ bool checkpoint_has(const checkpoint *set, const char *name);
 
 /* Finds a tensor, opening its shard if need be. An error where the name is unknown or the shard lacks it. */
 bool checkpoint_find(checkpoint *set, const char *name, checkpoint_tensor *found, st_error *error);
-/* Whether one of the files opened so far is the one that has this device and inode. */
+/* Whether the file of this device and inode belongs to the checkpoint: its index, or a shard, opened so far or not. */
 bool checkpoint_holds_file(const checkpoint *set, uint64_t device, uint64_t inode);
 
 #endif

@@ -21,6 +21,22 @@ void cli_put(FILE *stream, const char *text) {
     }
 }
 
+const char *cli_printable(const char *text) {
+    static char buffer[1024];
+    size_t used = 0;
+    for (const unsigned char *byte = (const unsigned char *)text; *byte && used + 9 < sizeof buffer; byte++) {
+        bool c1 = *byte == 0xc2 && byte[1] >= 0x80 && byte[1] <= 0x9f;
+        if (*byte < 0x20 || *byte == 0x7f || c1) {
+            used += (size_t)snprintf(buffer + used, sizeof buffer - used, c1 ? "\\x%02x\\x%02x" : "\\x%02x", *byte, byte[1]);
+            byte += c1;
+        } else {
+            buffer[used++] = (char)*byte;
+        }
+    }
+    buffer[used] = 0;
+    return buffer;
+}
+
 void cli_error(const char *command, const char *format, ...) {
     char text[4096];
     va_list arguments;
@@ -133,7 +149,9 @@ double cli_seconds(void) {
 }
 
 void cli_progress_begin(cli_progress *progress) {
-    *progress = (cli_progress){ .start = cli_seconds(), .terminal = isatty(STDERR_FILENO) };
+    const char *kind = getenv("TERM");
+    bool obeys = kind && *kind && strcmp(kind, "dumb") != 0;           /* escape sequences */
+    *progress = (cli_progress){ .start = cli_seconds(), .terminal = obeys && isatty(STDERR_FILENO) };
 }
 
 void cli_progress_show(cli_progress *progress, int64_t done, int64_t total, const char *what) {

@@ -24,6 +24,10 @@ void cli_error(const char *command, const char *format, ...) __attribute__((form
 /* Writes text to a stream, control characters replaced by '?'. */
 void cli_put(FILE *stream, const char *text);
 
+/* The text with control characters as \xNN, for argp_error, which has no such filter. In a static buffer, cut where that
+ * ends. */
+const char *cli_printable(const char *text);
+
 /* Parses a command's arguments. False, with a message, where that failed; wrong usage does not return. */
 bool cli_arguments(const struct argp *argp, int argc, char **argv, void *input);
 
@@ -48,7 +52,7 @@ const char *cli_count(double count, char buffer[CLI_COUNT_BYTES]);
 /* Seconds of a clock that only goes forward. */
 double cli_seconds(void);
 
-/* A bar on stderr; shown only when that is a terminal and the work has already taken half a second. */
+/* A bar on stderr; shown only when that is a terminal, not a dumb one, and the work has already taken half a second. */
 typedef struct cli_progress {
     double start;
     bool terminal;

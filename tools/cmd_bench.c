@@ -54,23 +54,23 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case 'd': options->device = argument; return 0;
     case 't':
         if (!cli_parse_int(argument, 1, 4096, &number)) {
-            argp_error(state, "--threads %s: expected a number from 1 to 4096", argument);
+            argp_error(state, "--threads %s: expected a number from 1 to 4096", cli_printable(argument));
         }
         options->n_threads = (int32_t)number;
         return 0;
     case 'H':
         if (!cli_parse_int(argument, 1, MAX_HEADS, &options->heads)) {
-            argp_error(state, "--heads %s: expected a number from 1 to %d", argument, MAX_HEADS);
+            argp_error(state, "--heads %s: expected a number from 1 to %d", cli_printable(argument), MAX_HEADS);
         }
         return 0;
     case 'n': parse_tokens(options, argument, state); return 0;
     case 'y':
         if (!ol_dtype_parse(argument, &options->dtype) ||
             (options->dtype != OL_FLOAT32 && options->dtype != OL_BFLOAT16 && options->dtype != OL_FLOAT16)) {
-            argp_error(state, "--dtype %s: expected float32, bfloat16 or float16", argument);
+            argp_error(state, "--dtype %s: expected float32, bfloat16 or float16", cli_printable(argument));
         }
         return 0;
-    case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", argument); return 0;
+    case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", cli_printable(argument)); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -213,7 +213,7 @@ int cmd_bench(int argc, char **argv) {
     } else {
         printf("one thread per CPU");
     }
-    printf(", %" PRId64 " heads, %s (A_log float32); 1 launch against %" PRId32 "\n\n", options.heads, ol_dtype_name(options.dtype),
+    printf(", %" PRId64 " head%s, %s (A_log float32); 1 launch against %" PRId32 "\n\n", options.heads, options.heads == 1 ? "" : "s", ol_dtype_name(options.dtype),
            ol_composite_composed_launches(composite));
     printf("%9s %13s %13s %13s %13s %10s\n", "", "replay", "", "composed", "", "replay is");
     printf("%9s %13s %13s %13s %13s %10s\n", "tokens", "ns/call", "elements/ns", "ns/call", "elements/ns", "faster");

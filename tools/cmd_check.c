@@ -41,7 +41,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case KEY_SKIP_UNKNOWN: options->skip_unknown = true; return 0;
     case 't':
         if (!cli_parse_int(argument, 1, 4096, &number)) {
-            argp_error(state, "--threads %s: expected a number from 1 to 4096", argument);
+            argp_error(state, "--threads %s: expected a number from 1 to 4096", cli_printable(argument));
         }
         options->n_threads = (int32_t)number;
         return 0;
@@ -51,7 +51,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
                          : strcmp(argument, "both") == 0     ? PATH_REPLAY | PATH_COMPOSED
                                                              : 0;
         if (!options->paths) {
-            argp_error(state, "--path %s: expected replay, composed or both", argument);
+            argp_error(state, "--path %s: expected replay, composed or both", cli_printable(argument));
         }
         return 0;
     case ARGP_KEY_ARGS:
@@ -210,7 +210,7 @@ static void give_up(struct job *job, const case_signature *signature, const one_
     put_place(job->options.files[cases[0]->file], cases[0]->line);
     printf("%s %s: ", signature->op, ol_dtype_name(signature->in[0]));
     cli_put(stdout, reason);
-    printf(" (%" PRId64 " cases %s)\n", n_cases, skip ? "skipped" : "failed");
+    printf(" (%" PRId64 " case%s %s)\n", n_cases, n_cases == 1 ? "" : "s", skip ? "skipped" : "failed");
     *(skip ? &job->n_skipped : &job->n_failed) += n_cases;
 }
 
@@ -273,7 +273,8 @@ static bool run(struct job *job) {
     for (int32_t i = 0; i < job->options.n_files; i++) {
         errno = 0;
         if (!cases_read(&job->list, job->options.files[i], i, complain, job)) {
-            cli_error(job->command, "%s: %s", job->options.files[i], strerror(errno));
+            cli_error(job->command, "%s: %s", job->options.files[i],
+                      errno == EFBIG ? "a line of more than 64 KiB, and no file whose lines must end" : strerror(errno));
             return false;
         }
     }
@@ -317,7 +318,11 @@ int cmd_check(int argc, char **argv) {
             printf("%" PRId64 " skipped\n", job.n_skipped);
         }
         printf("%" PRId64 " passed, %" PRId64 " failed\n", job.n_passed, job.n_failed);
-        code = job.n_failed > 0 ? CLI_MISS : CLI_OK;
+        bool none = job.n_passed + job.n_failed + job.n_skipped == 0;
+        if (none) {
+            cli_error(job.command, "no case was found in %s%s", job.options.files[0], job.options.n_files > 1 ? " or the other files" : "");
+        }
+        code = none || job.n_failed > 0 ? CLI_MISS : CLI_OK;
     }
     free(job.ordered);
     cases_free(&job.list);

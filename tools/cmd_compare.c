@@ -31,12 +31,12 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case 'm': options->glob = argument; return 0;
     case 'u':
         if (!cli_parse_int(argument, 0, INT64_MAX, &options->max_ulp)) {
-            argp_error(state, "--max-ulp %s: expected a number from 0 on", argument);
+            argp_error(state, "--max-ulp %s: expected a number from 0 on", cli_printable(argument));
         }
         return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num >= 2) {
-            argp_error(state, "unexpected argument '%s'", argument);
+            argp_error(state, "unexpected argument '%s'", cli_printable(argument));
         }
         options->path[state->arg_num] = argument;
         return 0;
@@ -249,7 +249,7 @@ int cmd_compare(int argc, char **argv) {
     } else if (tally.n[EQUAL] + tally.n[WITHIN] + tally.n[BEYOND] == 0 && options.glob) {
         cli_error(argv[0], "no tensor matches %s", options.glob);
     } else {
-        printf("%" PRId64 " tensors equal, %" PRId64 " within %" PRId64 " ulp, %" PRId64 " beyond\n", tally.n[EQUAL],
+        printf("%" PRId64 " tensor%s equal, %" PRId64 " within %" PRId64 " ulp, %" PRId64 " beyond\n", tally.n[EQUAL], tally.n[EQUAL] == 1 ? "" : "s",
                tally.n[WITHIN], options.max_ulp, tally.n[BEYOND]);
         code = tally.n[BEYOND] > 0 ? CLI_MISS : CLI_OK;
     }

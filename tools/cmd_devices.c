@@ -9,7 +9,7 @@
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
     if (key == ARGP_KEY_ARG) {
-        argp_error(state, "unexpected argument '%s'", argument);
+        argp_error(state, "unexpected argument '%s'", cli_printable(argument));
     }
     return key == ARGP_KEY_ARG ? 0 : ARGP_ERR_UNKNOWN;
 }

@@ -35,7 +35,7 @@ static void parse_dtypes(struct argp_state *state, const char *text, struct opti
             name[length] = 0;
         }
         if (length >= sizeof name || options->n_dtypes == MAX_DTYPES || !ol_dtype_parse(name, &options->dtypes[options->n_dtypes++])) {
-            argp_error(state, "--dtypes %s: expected up to %d dtypes such as bfloat16,float32", text, MAX_DTYPES);
+            argp_error(state, "--dtypes %s: expected up to %d dtypes such as bfloat16,float32", cli_printable(text), MAX_DTYPES);
             return;
         }
         at += length;
@@ -53,7 +53,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case KEY_OPTIMIZED: options->optimized = true; return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 0) {
-            argp_error(state, "unexpected argument '%s'", argument);
+            argp_error(state, "unexpected argument '%s'", cli_printable(argument));
         }
         options->what = argument;
         return 0;

@@ -33,7 +33,7 @@ static const struct argp_option option_table[] = {
 
 static void parse_number(struct argp_state *state, const char *name, const char *text, int64_t low, int64_t high, int64_t *number) {
     if (!cli_parse_int(text, low, high, number)) {
-        argp_error(state, "--%s %s: expected a number from %" PRId64 " to %" PRId64, name, text, low, high);
+        argp_error(state, "--%s %s: expected a number from %" PRId64 " to %" PRId64, name, cli_printable(text), low, high);
     }
 }
 
@@ -47,7 +47,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case 'g': parse_number(state, "graphs", argument, 1, INT64_MAX, &options->graphs); return 0;
     case 't': parse_number(state, "seconds", argument, 1, 1000000, &options->seconds); return 0;
     case 'j': parse_number(state, "threads", argument, 1, 256, &options->threads); return 0;
-    case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", argument); return 0;
+    case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", cli_printable(argument)); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -77,11 +77,22 @@ static bool add_device(const char *command, struct devices *devices, const char 
 static bool open_devices(const char *command, const struct options *options, struct devices *devices) {
     const char *only = options->level;
     char name[64];
+    ol_device *usual = NULL;
     if (options->device && strncmp(options->device, "cpu:", 4) == 0) {
         only = options->device + 4;
+        if (options->level && strcmp(options->level, only) != 0) {
+            cli_error(command, "--device %s and --level %s name different SIMD levels", options->device, options->level);
+            return false;
+        }
     } else if (options->device && strcmp(options->device, "cpu") != 0) {
         cli_error(command, "--device %s: the cases lie in the host's memory; expected cpu or cpu:LEVEL", options->device);
         return false;
+    }
+    if (!only) {                         /* a wrong ONELAUNCH_CPU is an error here as elsewhere, though each level is run anyway */
+        if (!cli_device(command, NULL, 1, &usual)) {
+            return false;
+        }
+        ol_device_destroy(usual);
     }
     for (int64_t threads = 1;; threads = options->threads) {
         if (only) {

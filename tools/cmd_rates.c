@@ -52,17 +52,17 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case KEY_NO_VERIFY: options->no_verify = true; return 0;
     case 'l':
         if (!cli_parse_int(argument, 0, INT32_MAX, &options->selection.layer)) {
-            argp_error(state, "--layer %s: expected a number from 0 on", argument);
+            argp_error(state, "--layer %s: expected a number from 0 on", cli_printable(argument));
         }
         return 0;
     case 't':
         if (!cli_parse_int(argument, 1, 4096, &number)) {
-            argp_error(state, "--threads %s: expected a number from 1 to 4096", argument);
+            argp_error(state, "--threads %s: expected a number from 1 to 4096", cli_printable(argument));
         }
         options->n_threads = (int32_t)number;
         return 0;
     case ARGP_KEY_ARG:
-        argp_error(state, "unexpected argument '%s'", argument);
+        argp_error(state, "unexpected argument '%s'", cli_printable(argument));
         return 0;
     case ARGP_KEY_END:
         if (!options->weights || !options->activations || !options->out) {
@@ -349,8 +349,8 @@ static int finish(struct job *job, const struct verdict *verdict) {
         return CLI_MISS;
     }
     job->writer = NULL;
-    printf("\n%zu layers, %" PRIu64 " launches%s; ", job->n_layers, verdict->launches,
-           job->options.composed ? " (composed path)" : "");
+    printf("\n%zu layer%s, %" PRIu64 " launch%s%s; ", job->n_layers, job->n_layers == 1 ? "" : "s", verdict->launches,
+           verdict->launches == 1 ? "" : "es", job->options.composed ? " (composed path)" : "");
     printf(job->options.no_verify ? "replay and composed path were not compared; "
                                   : "replay equals the composed path bit for bit; ");
     cli_put(stdout, job->options.out);

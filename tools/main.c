@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct command {
     const char *name;
@@ -46,7 +47,7 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
                 return 0;
             }
         }
-        argp_error(state, "unknown command '%s'", argument);
+        argp_error(state, "unknown command '%s'", cli_printable(argument));
         return EINVAL;
     case ARGP_KEY_NO_ARGS:
         argp_usage(state);
@@ -78,6 +79,14 @@ static char *list_commands(int key, const char *text, void *input) {
     return list;
 }
 
+/* What argp prints and exits after (--help, --version) may be lost to a full disk as well. */
+static bool is_flushed;
+static void flush_at_exit(void) {
+    if (!is_flushed && !cli_flush("onelaunch")) {
+        _exit(CLI_MISS);
+    }
+}
+
 int main(int argc, char **argv) {
     static const struct argp argp = {
         .parser = parse,
@@ -89,6 +98,7 @@ int main(int argc, char **argv) {
     char name[64];
 
     argp_err_exit_status = CLI_USAGE;
+    atexit(flush_at_exit);
     error_t failure = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice);
     if (failure || !choice.command) {
         cli_error("onelaunch", "%s", strerror(failure ? failure : EINVAL));
@@ -98,5 +108,6 @@ int main(int argc, char **argv) {
     argv[choice.first] = name;
     int code = choice.command->run(argc - choice.first, argv + choice.first);
     bool flushed = cli_flush(name);
+    is_flushed = true;
     return flushed || code != CLI_OK ? code : CLI_MISS;
 }

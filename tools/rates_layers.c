@@ -294,6 +294,39 @@ static bool add(const checkpoint *weights, const char *name, const rates_selecti
     return ok;
 }
 
+static int by_value(const void *left, const void *right) {
+    int64_t x = *(const int64_t *)left, y = *(const int64_t *)right;
+    return (x > y) - (x < y);
+}
+
+/* "0, 1, 2 …": the lowest numbers of layers. Empty where there are none. */
+static void list_numbers(const checkpoint *weights, char *text, size_t n_bytes) {
+    enum { SHOWN = 8 };
+    size_t n = 0, shown = 0, used = 0;
+    int64_t *numbers = calloc(checkpoint_count(weights) + 1, sizeof *numbers);
+    text[0] = 0;
+    for (size_t i = 0; numbers && i < checkpoint_count(weights); i++) {
+        const char *name = checkpoint_name(weights, i);
+        if (stem_length(name, "A_log") >= 0 && layer_number(name) >= 0) {
+            numbers[n++] = layer_number(name);
+        }
+    }
+    if (n > 0) {
+        qsort(numbers, n, sizeof *numbers, by_value);
+    }
+    for (size_t i = 0; i < n && used < n_bytes; i++) {
+        if (i > 0 && numbers[i] == numbers[i - 1]) {
+            continue;
+        }
+        if (shown++ == SHOWN) {
+            snprintf(text + used, n_bytes - used, " …");
+            break;
+        }
+        used += (size_t)snprintf(text + used, n_bytes - used, "%s%" PRId64, used ? ", " : "", numbers[i]);
+    }
+    free(numbers);
+}
+
 bool rates_layers_find(checkpoint *weights, checkpoint *activations, const rates_selection *selection, rates_layer **out,
                        size_t *n_out, st_error *error) {
     size_t n_layers = 0, most = 0;
@@ -310,8 +343,12 @@ bool rates_layers_find(checkpoint *weights, checkpoint *activations, const rates
         }
     }
     if (n_layers == 0) {
-        st_fail(error, "%s: no pair of tensors named …A_log and …dt_bias%s", checkpoint_path(weights),
-             selection->layer >= 0 || selection->glob ? " is selected" : "");
+        char numbers[200];
+        list_numbers(weights, numbers, sizeof numbers);
+        st_fail(error, "%s: no pair of tensors named …A_log and …dt_bias%s%s%s", checkpoint_path(weights),
+                selection->layer >= 0 || selection->glob ? " is selected" : "",
+                selection->layer >= 0 && *numbers ? "; those there are have the layer numbers " : "",
+                selection->layer >= 0 ? numbers : "");
         goto fail;
     }
     qsort(layers, n_layers, sizeof *layers, by_number);

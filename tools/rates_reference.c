@@ -104,7 +104,9 @@ bool rates_compare(ol_device *device, const rates_layer *layer, enum rates_outpu
         uint64_t our_bits = float_load(ours, results, i), their_bits = float_load(theirs, reference->tensor->data, i);
         uint64_t x = brought_to(unit, ours, our_bits), y = brought_to(unit, theirs, their_bits);
         if (float_is_nan(unit, x) || float_is_nan(unit, y)) {
-            difference->n_nan += float_is_nan(unit, x) != float_is_nan(unit, y);
+            bool one_side = float_is_nan(unit, x) != float_is_nan(unit, y);
+            difference->n_nan += one_side;
+            difference->n_differ += one_side;
             continue;
         }
         uint64_t ulp = float_ulp_distance(unit, x, y);
@@ -152,7 +154,9 @@ static bool compare_widened(ol_device *device, const rates_layer *layer, const f
         const float_format *ours = format_of(OL_FLOAT32);
         uint64_t x = brought_to(unit, ours, float_load(ours, (const unsigned char *)decay, i));
         uint64_t y = brought_to(unit, theirs, float_load(theirs, reference->tensor->data, i));
-        if (!float_is_nan(unit, x) && !float_is_nan(unit, y)) {
+        if (float_is_nan(unit, x) || float_is_nan(unit, y)) {
+            difference->widened_n_differ += float_is_nan(unit, x) != float_is_nan(unit, y);
+        } else {
             uint64_t ulp = float_ulp_distance(unit, x, y);
             difference->widened_n_differ += ulp > 0;
             difference->widened_max_ulp = ulp > difference->widened_max_ulp ? ulp : difference->widened_max_ulp;
@@ -182,13 +186,14 @@ static void print_row(FILE *stream, const rates_layer *layer, enum rates_output 
     }
     fputc('\n', stream);
     if (difference->n_nan > 0) {
-        fprintf(stream, "       %" PRId64 " elements are a NaN on one side only\n", difference->n_nan);
+        fprintf(stream, "       %" PRId64 " of them %s on one side only\n", difference->n_nan,
+                difference->n_nan == 1 ? "is a NaN" : "are NaNs");
     }
 }
 
 /* What all layers together show about one of the results. */
 struct total {
-    int64_t n_differ, n_judged, n_ours, n_theirs, n_as_stated, widened_n_differ, n_widened;
+    int64_t n_differ, n_nan, n_judged, n_ours, n_theirs, n_as_stated, widened_n_differ, n_widened;
     uint64_t max_ulp, widened_max_ulp;
     uint64_t left_ulp;                 /* what is left once the addition's dtype is taken out */
     bool narrow_sum;                   /* the addition's dtype explains a part: without it, fewer elements differ */
@@ -206,6 +211,7 @@ static struct total add_up(enum rates_output which, size_t n_layers, rates_diffe
         }
         bool narrow = layers[i].output[which].dtype != OL_FLOAT32;
         total.n_differ += one->n_differ;
+        total.n_nan += one->n_nan;
         total.n_judged += one->n_judged;
         total.n_ours += one->n_ours_nearer;
         total.n_theirs += one->n_theirs_nearer;
@@ -218,8 +224,8 @@ static struct total add_up(enum rates_output which, size_t n_layers, rates_diffe
             total.narrow_sum |= explained;
             total.other_steps |= left > 0;
             total.left_ulp = left > total.left_ulp ? left : total.left_ulp;
-            total.narrow_result |= narrow;
-            total.wide_result |= !narrow;
+            total.narrow_result |= narrow && one->max_ulp > 0;
+            total.wide_result |= !narrow && one->max_ulp > 0;
             if (explained) {
                 total.n_widened += one->n;
                 total.widened_n_differ += one->widened_n_differ;
@@ -243,8 +249,12 @@ static void print_evidence(FILE *stream, const struct total *total) {
 /* Generous bounds on what the reasons below can explain; a larger difference must not be explained away. */
 enum { BETA_16_ULP = 1, BETA_32_ULP = 64, DECAY_ULP = 4096 };
 
-static void print_doubt(FILE *stream, bool unexplained) {
-    if (unexplained) {
+static void print_doubt(FILE *stream, const struct total *total, bool unexplained) {
+    if (total->n_nan > 0) {
+        fprintf(stream, "    In %" PRId64 " of the %" PRId64 " elements that differ, one side is a NaN and the other a number.\n", total->n_nan,
+                total->n_differ);
+    }
+    if (unexplained || total->n_nan > 0) {
         fputs("    This is more than rounding explains: the stored values are of another formula or other inputs.\n", stream);
     }
 }
@@ -259,7 +269,7 @@ static void print_beta_reasons(FILE *stream, const struct total *total) {
         fputs("    b has 16 bits, and so has beta. Here sigmoid(b) is rounded once, from the exact value to 16 bits.\n"
               "    The stored one was computed in float32 and rounded again, which tips values near a midpoint.\n", stream);
     }
-    print_doubt(stream, total->max_ulp > (total->wide_result ? BETA_32_ULP : BETA_16_ULP));
+    print_doubt(stream, total, total->max_ulp > (total->wide_result ? BETA_32_ULP : BETA_16_ULP));
     print_evidence(stream, total);
 }
 
@@ -280,7 +290,7 @@ static void print_decay_reasons(FILE *stream, const struct total *total) {
               "    (exp, log1p, exp) that are good to about an ulp each, and a relative error of the exponent m in\n"
               "    exp(-m) becomes m times as large in the result: small decays differ most.\n", stream);
     }
-    print_doubt(stream, total->left_ulp > DECAY_ULP);
+    print_doubt(stream, total, total->left_ulp > DECAY_ULP);
     print_evidence(stream, total);
 }
 

@@ -16,7 +16,7 @@ typedef struct rates_difference {
     const char *unit;                  /* the dtype whose ulp is counted, as safetensors spells it */
     ol_dtype sum_dtype;                /* of a + dt_bias in the graph */
     int64_t n, n_differ;
-    int64_t n_nan;                     /* a NaN on one side only; not counted below */
+    int64_t n_nan;                     /* of the differing ones, a NaN on one side only; max_ulp leaves them out */
     uint64_t max_ulp;
     int64_t n_judged;                  /* of the differing ones; all of them up to a limit */
     int64_t n_ours_nearer, n_theirs_nearer;

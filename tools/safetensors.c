@@ -232,6 +232,15 @@ static bool read_tensors(st_file *file, const unsigned char *data, uint64_t data
 static bool read_header(st_file *file, const unsigned char *bytes, size_t n_bytes, st_error *error) {
     uint64_t header_bytes = 0;
     json_error_t reason;
+    size_t blank = 0;
+    while (blank < n_bytes && strchr(" \t\r\n", bytes[blank]) && bytes[blank]) {
+        blank++;
+    }
+    /* As a length, text that starts so is over the limit: its last byte is not zero. */
+    if (blank < n_bytes && bytes[blank] == '{' && (n_bytes < PREFIX_BYTES || bytes[PREFIX_BYTES - 1] != 0)) {
+        return st_fail(error, "%s: not a safetensors file: it looks like JSON; an index of shards needs a name that ends in .json",
+                       file->path);
+    }
     if (n_bytes < PREFIX_BYTES) {
         return st_fail(error, "%s: not a safetensors file: %zu bytes, shorter than the length of a header", file->path, n_bytes);
     }

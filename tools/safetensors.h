@@ -63,7 +63,7 @@ const char *st_dtype_name(ol_dtype dtype);
  *
  * The file is written under no name, or a temporary one in the same folder, and takes its own name when it is complete and on
  * the disk: a reader never sees half of it, and after a failure what stood there before still stands there. Only a regular
- * file is ever replaced. */
+ * file is ever replaced, and its permission bits are kept. */
 
 typedef struct st_entry {
     const char *name;

@@ -25,6 +25,8 @@ struct place {
 
 struct st_writer {
     char *path;                        /* with symbolic links followed */
+    mode_t mode;                       /* permission bits of the file that will be replaced */
+    bool replaces;
     char *temporary;                   /* NULL while the file has no name */
     int descriptor;
     bool holding;                      /* signals are held back, and `signals` is the mask to restore */
@@ -228,6 +230,16 @@ static bool write_header(st_writer *writer, const char *text, uint64_t data_byte
            write_at(writer, "       ", padded - length, 8 + length, error);
 }
 
+/* The file gets the permissions of the one it replaces before it has any content. */
+static bool keep_mode(const st_writer *writer, st_error *error) {
+    struct stat status;
+    if (writer->replaces && (fstat(writer->descriptor, &status) != 0 ||
+                             ((status.st_mode & 0777) != writer->mode && fchmod(writer->descriptor, writer->mode) != 0))) {
+        return st_fail(error, "%s: cannot be given the permissions of the file it replaces: %s", writer->path, strerror(errno));
+    }
+    return true;
+}
+
 /* The path to write to: links are followed, and what is there must be a file or nothing. */
 static bool resolve(st_writer *writer, const char *path, st_error *error) {
     struct stat status;
@@ -236,7 +248,9 @@ static bool resolve(st_writer *writer, const char *path, st_error *error) {
     if (!writer->path) {
         return st_fail(error, "%s: %s", path, strerror(errno));
     }
-    if (stat(writer->path, &status) == 0 && !S_ISREG(status.st_mode)) {
+    writer->replaces = stat(writer->path, &status) == 0;
+    writer->mode = writer->replaces ? status.st_mode & 0777 : 0;
+    if (writer->replaces && !S_ISREG(status.st_mode)) {
         return st_fail(error, "%s: %s, not a file: nothing was written", path,
                        S_ISDIR(status.st_mode) ? "a directory" : "a device or pipe");
     }
@@ -263,7 +277,7 @@ bool st_writer_begin(const char *path, const st_entry *entries, size_t n_entries
     }
     if (!resolve(writer, path, error) || !lay_out(writer, entries, &data_bytes, error) ||
         !(text = header_text(writer, entries, producer, error)) || !open_temporary(writer, error) ||
-        !write_header(writer, text, data_bytes, error)) {
+        !keep_mode(writer, error) || !write_header(writer, text, data_bytes, error)) {
         goto fail;
     }
     free(text);

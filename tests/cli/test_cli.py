@@ -152,6 +152,25 @@ class Program(Case):
             result = subprocess.run([COMMAND, "devices"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(result.returncode, 1)
         self.assertIn("standard output", result.stderr)
+        for arguments in (["--help"], ["--version"], ["rates", "--help"], ["devices"]):
+            with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
+                result = subprocess.run([COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
+                self.assertEqual((result.returncode, result.stderr.count("standard output")), (1, 1), result.stderr)
+
+    def test_control_characters_in_arguments(self):
+        for arguments in (["\x1b[31mred"], ["rates", "\x1b[31mred"], ["check", "--path", "\x9b31m", "f"], ["parity", "--seed", "\x1b"]):
+            with self.subTest(arguments=arguments):
+                result = self.expect(run(*arguments), 2, "\\x")
+                self.assertNotRegex(result.stderr, "[\x1b\x80-\x9f]")
+
+    def test_parity_levels(self):
+        self.expect(run("parity", "-d", "cpu:baseline", "-l", "avx2", "-g", "1"), 2, "different SIMD levels")
+        self.expect(run("parity", "-d", "cpu:baseline", "-l", "baseline", "-g", "1"), 0)
+        self.expect(run("parity", "-g", "1", env=dict(os.environ, ONELAUNCH_CPU="abacus")), 2, "abacus")
+        self.expect(run("parity", "-g", "1", env=dict(os.environ, ONELAUNCH_CPU="baseline")), 0)
+        missing = re.search(r"^cpu +(\w+) +no", run("devices").stdout, re.M)
+        if missing:
+            self.expect(run("parity", "-g", "1", env=dict(os.environ, ONELAUNCH_CPU=missing[1])), 2, missing[1])
 
 
 # ---- rates
@@ -267,7 +286,7 @@ class Rates(RatesCase):
                         weights = self.put("kimi", {"A_log": Tensor("F32", a_log_shape, data=a_log.data),
                                                     "dt_bias": Tensor("F32", bias_shape, data=dt_bias.data)})
                         acts = self.put("acts", {"a": Tensor("BF16", a_shape, data=a.data), "b": b})
-                        self.expect(self.rates(weights, acts), 0, "3x5", "1 layers, 1 launches")
+                        self.expect(self.rates(weights, acts), 0, "3x5", "1 layer, 1 launch;")
                         results = read(self.out)
                         self.assertEqual(results["decay"].data, expected)
                         self.assertEqual(results["decay"].shape, a_shape)
@@ -279,7 +298,7 @@ class Rates(RatesCase):
         replayed = self.out.read_bytes()
         result = self.expect(self.rates(weights, acts, "--composed", "--no-verify"), 0, "composed path", "not compared")
         self.assertEqual(self.out.read_bytes(), replayed)
-        self.assertGreater(int(re.search(r"1 layers, (\d+) launches", result.stdout)[1]), 1)
+        self.assertGreater(int(re.search(r"1 layer, (\d+) launches", result.stdout)[1]), 1)
 
     def test_no_tokens(self):
         weights, acts = self.put("w", layer("l.")), self.put("a", inputs("l.", (0, 4)))
@@ -299,7 +318,7 @@ class Rates(RatesCase):
             with self.subTest(options=options):
                 self.expect(self.rates(weights, acts, *options), 0)
                 self.assertEqual(set(read(self.out)), {f"{n}.{what}" for n in names for what in ("beta", "decay")})
-        self.expect(self.rates(weights, acts, "--layer", "3"), 2, str(weights), "is selected")
+        self.expect(self.rates(weights, acts, "--layer", "3"), 2, str(weights), "is selected", "layer numbers 1, 2\n")
 
     def test_activations_by_layer_number(self):
         weights = self.put("w", {**layer("model.layers.0.self_attn."), **layer("model.layers.1.self_attn.")})
@@ -330,6 +349,28 @@ class Rates(RatesCase):
         other["l.decay"] = Tensor("I32", [5, 4], [0] * 20)
         acts = self.put("b", other)
         self.refused(weights, acts, str(acts), "tensor l.decay", "I32", code=1)
+
+    def test_stored_nans(self):
+        """A NaN against a number is a difference, on either side, and no rounding explains it."""
+        weights, acts = self.put("w", layer("l.")), inputs("l.")
+        self.expect(self.rates(weights, self.put("a", acts)), 0)
+        ours = read(self.out)
+        nan = float("nan")
+        for dtype, expected in (("F32", 20), ("F64", 20)):
+            stored = {**acts, "l.beta": ours["l.beta"], "l.decay": Tensor(dtype, [5, 4], [nan] * 20)}
+            result = self.expect(self.rates(weights, self.put("b", stored)), 0, "more than rounding explains", "20 of them are NaNs on one side")
+            self.assertNotIn("No element differs", result.stdout)
+            self.assertRegex(result.stdout, r"decay +F32 +0 +20 of 20 +100\.000%")
+        given = {**acts, "l.b": Tensor("BF16", [1, 5, 4], [nan] + [0] * 19), "l.decay": ours["l.decay"]}
+        given["l.beta"] = Tensor("BF16", [1, 5, 4], [0.5] * 20)
+        result = self.expect(self.rates(weights, self.put("b", given)), 0, "more than rounding explains", "1 of them is a NaN on one side")
+        self.assertRegex(result.stdout, r"beta +BF16 +0 +1 of 20 ")
+        given["l.beta"] = Tensor("BF16", [1, 5, 4], [nan] + [0.5] * 19)
+        self.expect(self.rates(weights, self.put("b", given)), 0, "No element differs")
+        narrow = self.put("n", layer("l.", dtypes=("F32", "BF16")))          # also where the addition explains something
+        stored = {**acts, "l.decay": Tensor("F32", [5, 4], [nan] * 20)}
+        result = self.expect(self.rates(narrow, self.put("b", stored)), 0, "more than rounding explains")
+        self.assertNotIn("widens a to float32", result.stdout)
 
     def test_widened_addition(self):
         """The reference adds in float32; both inputs in bfloat16 here: the reason is named and the rest measured."""
@@ -391,6 +432,24 @@ class Rates(RatesCase):
         self.only("w", "a")
         self.assertFalse(Path("/dev/null").is_file())
 
+    def test_output_keeps_its_mode(self):
+        weights, acts = self.put("w", layer("l.")), self.put("a", inputs("l."))
+        out, link = self.folder / "old", self.folder / "link"
+        link.symlink_to("old")
+        for mode in (0o600, 0o664, 0o444, 0o755):
+            for path in (out, link):
+                out.unlink(missing_ok=True)
+                out.write_text("before")
+                out.chmod(mode)
+                self.expect(self.rates(weights, acts, out=path), 0)
+                self.assertEqual(out.stat().st_mode & 0o7777, mode)
+                self.assertIn("l.beta", read(out))
+        out.unlink()
+        umask = os.umask(0o027)
+        self.addCleanup(os.umask, umask)
+        self.expect(self.rates(weights, acts, out=out), 0)
+        self.assertEqual(out.stat().st_mode & 0o7777, 0o640)
+
     def test_unknown_devices(self):
         weights, acts = self.put("w", layer("l.")), self.put("a", inputs("l."))
         for device, part in (("cuda:0", "no CUDA backend"), ("cpu:abacus", "abacus"), ("tpu", "unknown device")):
@@ -400,7 +459,10 @@ class Rates(RatesCase):
     def test_progress_only_on_a_terminal(self):
         """A short run shows no bar even on a terminal; its output is what it is in a pipe but for the rates."""
         weights, acts = self.put("w", layer("l.")), self.put("a", inputs("l."))
-        master, slave = pty.openpty()
+        try:
+            master, slave = pty.openpty()
+        except OSError as error:
+            self.skipTest(f"no terminal: {error}")
         result = subprocess.run([COMMAND, "rates", "-w", weights, "-a", acts, "-o", self.folder / "o"], stdout=subprocess.PIPE, stderr=slave)
         os.close(slave)
         self.assertEqual(result.returncode, 0)
@@ -411,6 +473,28 @@ class Rates(RatesCase):
             shown = b""
         os.close(master)
         self.assertEqual(shown, b"")
+
+    def test_progress_needs_a_capable_terminal(self):
+        for kind, shows in (("xterm", True), ("dumb", False), ("", False), (None, False)):
+            with self.subTest(TERM=kind):
+                try:
+                    master, slave = pty.openpty()
+                except OSError as error:
+                    self.skipTest(f"no terminal: {error}")
+                environment = {k: v for k, v in os.environ.items() if k != "TERM"}
+                environment.update({} if kind is None else {"TERM": kind})
+                result = subprocess.run([COMMAND, "parity", "--seconds", "1", "--level", "baseline"], stdout=subprocess.PIPE, stderr=slave,
+                                        env=environment)
+                os.close(slave)
+                self.assertEqual(result.returncode, 0)
+                os.set_blocking(master, False)
+                try:
+                    shown = os.read(master, 1000)
+                except OSError:
+                    shown = b""
+                os.close(master)
+                self.assertEqual(b"\x1b[K" in shown, shows)
+                self.assertTrue(shows or not shown)
 
     def test_interrupted(self):
         """Ended in the middle of a long run: no output, nothing left behind."""
@@ -445,6 +529,30 @@ class Sharded(RatesCase):
         index, acts = self.sharded(), self.acts()
         for weights in (index, index.parent):
             self.expect(self.rates(weights, acts), 0, "2 layers, 2 launches")
+
+    def test_output_is_no_input(self):
+        """Neither an index nor a shard is ever replaced, whether a layer needs it or not, nor under another name."""
+        index, acts = self.sharded(), self.acts()
+        second = self.put("acts/only.safetensors", read(acts))
+        unused = self.put("acts/unused.safetensors", {"x": Tensor("F32", [1], [0])})
+        acts_index = self.folder / "acts" / "index.json"
+        acts_index.write_text(json.dumps({"weight_map": {**{n: second.name for n in read(acts)}, "x": unused.name, "gone": "not there"}}))
+        link, hard = self.folder / "link", self.folder / "hard"
+        link.symlink_to(index.parent / "odd name.safetensors")
+        os.link(index.parent / "odd name.safetensors", hard)
+        for out in (index, index.parent / "odd name.safetensors", index.parent / "deep" / "part-2.safetensors", acts_index, second, unused,
+                    link, hard):
+            with self.subTest(out=out.name):
+                before = out.read_bytes()
+                self.expect(self.rates(index, acts_index, "--layer", "1", out=out), 2, "also an input")
+                self.assertEqual(out.read_bytes(), before)
+        self.expect(self.rates(index, acts_index, "--layer", "1"), 0, "1 layer, 1 launch;")
+
+    def test_index_by_another_name(self):
+        index, acts = self.sharded(), self.acts()
+        bare = index.rename(index.parent / "index")
+        self.expect(self.rates(bare, acts), 2, str(bare), "looks like JSON", ".json")
+        self.expect(self.rates(self.text("short", "{}"), acts), 2, "looks like JSON")
 
     def test_single_file_in_a_folder(self):
         self.put("model/anything.safetensors", layer("l."))
@@ -570,14 +678,34 @@ class Check(Case):
     def test_unknown_operations(self):
         text = "bogus float32 00000000 float32 3f800000\nexp float32 00000000 float32 3f800000\n"
         self.expect(self.check(text), 1, "1 passed, 1 failed")
-        self.expect(self.check(text, "--skip-unknown"), 0, "bogus float32: no such operation (1 cases skipped)", "1 passed, 0 failed")
+        self.expect(self.check(text, "--skip-unknown"), 0, "bogus float32: no such operation (1 case skipped)", "1 passed, 0 failed")
 
     def test_unreadable_files(self):
         good = self.text("good", "exp float32 00000000 float32 3f800000\n")
         for path in (self.folder, self.folder / "none"):
             result = self.expect(run("check", good, path), 2, f"onelaunch check: {path}: ")
             self.assertNotIn("passed", result.stdout)
-        self.expect(self.check(""), 0, "0 passed, 0 failed")
+
+    def test_no_case(self):
+        result = self.expect(self.check("# nothing but a comment\n"), 1, "0 passed, 0 failed")
+        self.assertIn("no case was found", result.stderr)
+
+    def test_long_lines(self):
+        """A line of more than 64 KiB is no case; the ones around it are read as ever."""
+        good = "exp float32 00000000 float32 3f800000"
+        for line, code in ((good + " " * (65536 - len(good)), 0), (good + " " * (65537 - len(good)), 1), ("a" * 3000000, 1)):
+            result = self.expect(self.check(f"{good}\n{line}\n{good}\n"), code)
+            self.assertEqual(result.stdout.splitlines()[-1], f"{2 + (not code)} passed, {code} failed")
+            if code:
+                self.assertIn("cases.tsv:2: a line of more than 65536 bytes", result.stdout)
+        self.expect(self.check(f"{good}\n{'a' * 70000}"), 1, "cases.tsv:2: a line", "1 passed, 1 failed")
+        self.expect(self.check(f"{good}\n{good}"), 0, "2 passed, 0 failed")
+
+    def test_endless_lines(self):
+        if not os.path.exists("/dev/zero"):
+            self.skipTest("no /dev/zero")
+        result = self.expect(run("check", "/dev/zero"), 2, "/dev/zero: a line of more than 64 KiB")
+        self.assertEqual(result.stdout, "")
 
 
 # ---- compare
@@ -630,7 +758,7 @@ class Compare(Case):
 
     def test_structure(self):
         t = spread("F32", [2, 2], 0, 1)
-        self.expect(self.compare({"t": t, "u": t}, {"t": t, "v": t}), 1, "u  only in", "v  only in", "1 tensors equal, 0 within 0 ulp, 2 beyond")
+        self.expect(self.compare({"t": t, "u": t}, {"t": t, "v": t}), 1, "u  only in", "v  only in", "1 tensor equal, 0 within 0 ulp, 2 beyond")
         self.expect(self.compare({"t": t}, {"t": Tensor("F32", [4], data=t.data)}), 1, "F32 [2, 2] against F32 [4]")
         self.expect(self.compare({"t": t}, {"t": Tensor("I32", [2, 2], data=t.data)}), 1, "against I32 [2, 2]")
         self.expect(self.compare({"t": t, "u": t}, {"t": t}, "--match", "t"), 0)
