@@ -3,18 +3,15 @@
  * an input or a constant (rebuild.c writes it again), and goes where its source is computed. */
 #include "rebuild.h"
 
+static int rewrite(rebuild *r, uint32_t old, node *n)
+{
+    if (n->kind != NODE_ASTYPE || graph_dtype(r->out, n->operands[0]) != (ol_dtype)n->dtype)
+        return 1;
+    r->map[old] = n->operands[0];
+    return 0;
+}
+
 ol_status pass_copy(const graph *in, graph **out, ol_error *error)
 {
-    rebuild r;
-    ol_status status = rebuild_begin(&r, in, error);
-    if (status != OL_OK)
-        return status;
-    for (uint32_t i = 0; status == OL_OK && i < in->n_nodes; i++) {
-        node n = rebuild_translate(&r, i);
-        if (n.kind == NODE_ASTYPE && graph_dtype(r.out, n.operands[0]) == (ol_dtype)n.dtype)
-            r.map[i] = n.operands[0];
-        else
-            status = rebuild_append(&r, i, &n, error);
-    }
-    return rebuild_end(&r, status, out, error);
+    return rebuild_run(in, rewrite, out, error);
 }

@@ -25,17 +25,15 @@ static node fold(const graph *g, const node *n)
     return constant;
 }
 
+static int rewrite(rebuild *r, uint32_t old, node *n)
+{
+    (void)old;
+    if (foldable(r->out, n))
+        *n = fold(r->out, n);
+    return 1;
+}
+
 ol_status pass_fold(const graph *in, graph **out, ol_error *error)
 {
-    rebuild r;
-    ol_status status = rebuild_begin(&r, in, error);
-    if (status != OL_OK)
-        return status;
-    for (uint32_t i = 0; status == OL_OK && i < in->n_nodes; i++) {
-        node n = rebuild_translate(&r, i);
-        if (foldable(r.out, &n))
-            n = fold(r.out, &n);
-        status = rebuild_append(&r, i, &n, error);
-    }
-    return rebuild_end(&r, status, out, error);
+    return rebuild_run(in, rewrite, out, error);
 }

@@ -15,18 +15,16 @@ static int other_operand(const graph *g, const node *n)
     return -1;
 }
 
+static int rewrite(rebuild *r, uint32_t old, node *n)
+{
+    (void)old;
+    int k = other_operand(r->out, n);
+    if (k >= 0)
+        *n = (node){ .kind = NODE_PRIMITIVE, .primitive = PRIMITIVE_softplus, .dtype = n->dtype, .n_operands = 1, .operands = { n->operands[k] } };
+    return 1;
+}
+
 ol_status pass_softplus(const graph *in, graph **out, ol_error *error)
 {
-    rebuild r;
-    ol_status status = rebuild_begin(&r, in, error);
-    if (status != OL_OK)
-        return status;
-    for (uint32_t i = 0; status == OL_OK && i < in->n_nodes; i++) {
-        node n = rebuild_translate(&r, i);
-        int k = other_operand(r.out, &n);
-        if (k >= 0)
-            n = (node){ .kind = NODE_PRIMITIVE, .primitive = PRIMITIVE_softplus, .dtype = n.dtype, .n_operands = 1, .operands = { n.operands[k] } };
-        status = rebuild_append(&r, i, &n, error);
-    }
-    return rebuild_end(&r, status, out, error);
+    return rebuild_run(in, rewrite, out, error);
 }

@@ -67,3 +67,17 @@ ol_status rebuild_end(rebuild *r, ol_status status, graph **out, ol_error *error
         graph_destroy(r->out);
     return status;
 }
+
+ol_status rebuild_run(const graph *in, rebuild_rewrite rewrite, graph **out, ol_error *error)
+{
+    rebuild r;
+    ol_status status = rebuild_begin(&r, in, error);
+    if (status != OL_OK)
+        return status;
+    for (uint32_t i = 0; status == OL_OK && i < in->n_nodes; i++) {
+        node n = rebuild_translate(&r, i);
+        if (rewrite(&r, i, &n))
+            status = rebuild_append(&r, i, &n, error);
+    }
+    return rebuild_end(&r, status, out, error);
+}
