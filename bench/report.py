@@ -447,7 +447,7 @@ of results, dispatch. It weighs most at T = 1. onelaunch and the hand loop are c
 {differ_table(results)}
 
 Bits compared over T = {TOKENS[-1]}, one thread. "Correctly rounded" is each step of the formula rounded once to its own dtype: what
-onelaunch gives on every device. Compilers that keep bfloat16 intermediates in float32 compute another function; that is why nearly
+onelaunch gives at every SIMD level. Compilers that keep bfloat16 intermediates in float32 compute another function; that is why nearly
 all of their decays differ.
 
 ## Compiling

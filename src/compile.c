@@ -26,8 +26,9 @@ static ol_status optimize(const graph *traced, graph **optimized, ol_error *erro
     return OL_OK;
 }
 
-/* The composed path runs the nodes as traced that some output needs: those that dead code elimination alone leaves. */
-static ol_status count_composed_launches(ol_composite *c, ol_error *error)
+/* The composed path runs the nodes as traced that some output needs: dead code elimination, and nothing else, is done to
+ * them; and each is a launch. */
+static ol_status prepare_composed(ol_composite *c, ol_error *error)
 {
     graph *live;
     ol_status status = pass_dce(c->traced, &live, error);
@@ -69,7 +70,7 @@ ol_status composite_create(ol_device *device, graph *traced, ol_composite **out,
         (status = dependencies_create(c->optimized, &d, error)) != OL_OK ||
         (status = shape_rules_create(c->optimized, d, &c->rules, error)) != OL_OK ||
         (status = program_create(c->optimized, d, &c->program, error)) != OL_OK ||
-        (status = count_composed_launches(c, error)) != OL_OK ||
+        (status = prepare_composed(c, error)) != OL_OK ||
         (status = prepare_checks(c, error)) != OL_OK ||
         (status = device->backend->prepare(c, error)) != OL_OK)
         goto fail;

@@ -4,6 +4,7 @@
  * interleaved views of one buffer (columns of one matrix) are told from real overlaps. Up to a few dozen tensors every output
  * is held against every tensor; beyond, the ranges are sorted and swept. */
 #include "composite.h"
+#include "sort.h"
 #include "status.h"
 
 typedef struct check {
@@ -55,31 +56,15 @@ static ol_status check_pairs(const check *c, uint32_t n)
     return OL_OK;
 }
 
-/* Heap sort by the lower end: qsort may allocate. */
-static void sift_down(const tensor_facts *f, uint32_t *order, size_t root, size_t n)
+static int compare_low(const void *facts, uint32_t a, uint32_t b)
 {
-    for (size_t child; (child = 2 * root + 1) < n; root = child) {
-        child += child + 1 < n && f[order[child + 1]].low > f[order[child]].low;
-        if (f[order[root]].low >= f[order[child]].low)
-            return;
-        uint32_t t = order[root];
-        order[root] = order[child];
-        order[child] = t;
-    }
+    const tensor_facts *f = facts;
+    return (f[a].low > f[b].low) - (f[a].low < f[b].low);
 }
 
 static ol_status sweep(const check *c, uint32_t *order, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
-        order[i] = i;
-    for (size_t i = n / 2; i-- > 0;)
-        sift_down(c->facts, order, i, n);
-    for (size_t i = n; i-- > 1;) {
-        uint32_t t = order[0];
-        order[0] = order[i];
-        order[i] = t;
-        sift_down(c->facts, order, 0, i);
-    }
+    sort_indices(order, n, compare_low, c->facts);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = i + 1; j < n && c->facts[order[j]].low < c->facts[order[i]].high; j++) {
             uint32_t a = order[i] < order[j] ? order[i] : order[j], b = order[i] < order[j] ? order[j] : order[i];

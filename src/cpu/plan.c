@@ -2,6 +2,7 @@
 #include "cpu/plan.h"
 
 #include "dtype.h"
+#include "sort.h"
 
 #include <string.h>
 
@@ -67,16 +68,10 @@ static int compare_shapes(const ol_tensor *a, const ol_tensor *b)
     return 0;
 }
 
-static void sift_down(uint32_t *order, const ol_tensor *outputs, size_t root, size_t n)
+static int compare_outputs(const void *outputs, uint32_t a, uint32_t b)
 {
-    for (size_t child; (child = 2 * root + 1) < n; root = child) {
-        child += child + 1 < n && compare_shapes(&outputs[order[child + 1]], &outputs[order[child]]) > 0;
-        if (compare_shapes(&outputs[order[root]], &outputs[order[child]]) >= 0)
-            return;
-        uint32_t t = order[root];
-        order[root] = order[child];
-        order[child] = t;
-    }
+    const ol_tensor *t = outputs;
+    return compare_shapes(&t[a], &t[b]);
 }
 
 uint32_t plan_group_size(const plan *p, const ol_tensor *outputs, uint32_t first)
@@ -99,14 +94,7 @@ uint32_t plan_groups(plan *p, const ol_tensor *outputs)
     }
     if (one_group)
         return 1;
-    for (size_t i = n / 2; i-- > 0;)
-        sift_down(p->order, outputs, i, n);
-    for (size_t i = n; i-- > 1;) {
-        uint32_t t = p->order[0];
-        p->order[0] = p->order[i];
-        p->order[i] = t;
-        sift_down(p->order, outputs, 0, i);
-    }
+    sort_indices(p->order, n, compare_outputs, outputs);
     for (uint32_t first = 0; first < n; n_groups++)
         first += plan_group_size(p, outputs, first);
     return n_groups;
