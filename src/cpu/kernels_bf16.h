@@ -17,14 +17,19 @@ static inline uint32_t join_bf16(float lower, float upper) {
     return (l >> 16) | (u & 0xffff0000u);
 }
 
-#define BF16_1(name, EXPRESSION)                                                                                              \
+/* For results that are never halfway between two bfloat16 (sums, products and roots may be; exp and its kin never are). */
+static inline uint32_t join_untied_bf16(float lower, float upper) {
+    return ((num_bits32(lower) + 0x8000u) >> 16) | ((num_bits32(upper) + 0x8000u) & 0xffff0000u);
+}
+
+#define BF16_1(name, join, EXPRESSION)                                                                                              \
     static inline __attribute__((always_inline)) float float_##name##_bf16(float a) { return EXPRESSION; }                    \
     static void loop_##name##_bf16(KERNEL_ARGUMENTS) {                                                                        \
         t_word *result = out;                                                                                                 \
         const t_word *p = x;                                                                                                  \
         (void)y, (void)z;                                                                                                     \
         _Pragma("omp simd") for (size_t i = 0; i < n / 2; i++)                                                                \
-            result[i] = join_bf16(float_##name##_bf16(lower_bf16(p[i])), float_##name##_bf16(upper_bf16(p[i])));              \
+            result[i] = join(float_##name##_bf16(lower_bf16(p[i])), float_##name##_bf16(upper_bf16(p[i])));              \
         if (n & 1) ((t_bf16 *)out)[n - 1] = num_##name##_bf16(((const t_bf16 *)x)[n - 1]);                                    \
     }
 
@@ -59,23 +64,37 @@ static inline uint32_t join_bf16(float lower, float upper) {
 #define KERNEL_OWN_multiply_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_divide_bf16 ~, KERNEL_NONE
 
-BF16_1(square, num_square_f32(a))
-BF16_1(floor, num_floor_f32(a))
-BF16_1(ceil, num_ceil_f32(a))
-BF16_1(round, num_round_f32(a))
-BF16_1(sqrt, num_sqrt_f32(a))
-BF16_1(rsqrt, num_canonical32(num_rsqrt_for_half(a)))
-BF16_1(reciprocal, num_reciprocal_f32(a))
-BF16_1(exp, num_unless_nan32(a, num_exp_for_bf16(a)))
-BF16_1(expm1, num_unless_nan32(a, num_expm1_for_bf16(a)))
-BF16_1(log, num_log_special32(a, num_log_for_bf16(a)))
-BF16_1(log1p, num_log1p_special32(a, num_log1p_for_bf16(a)))
-BF16_1(sigmoid, num_unless_nan32(a, num_sigmoid_for_bf16(a)))
-BF16_1(softplus, num_unless_nan32(a, num_softplus_for_bf16(a)))
-BF16_1(tanh, num_unless_nan32(a, num_tanh_for_bf16(a)))
+BF16_1(square, join_bf16, num_square_f32(a))
+BF16_1(floor, join_bf16, num_floor_f32(a))
+BF16_1(ceil, join_bf16, num_ceil_f32(a))
+BF16_1(round, join_bf16, num_round_f32(a))
+BF16_1(sqrt, join_bf16, num_sqrt_f32(a))
+BF16_1(rsqrt, join_bf16, num_canonical32(num_rsqrt_for_half(a)))
+BF16_1(reciprocal, join_bf16, num_reciprocal_f32(a))
+BF16_1(exp, join_untied_bf16, num_unless_nan32(a, num_exp_for_bf16(a)))
+BF16_1(expm1, join_untied_bf16, num_unless_nan32(a, num_expm1_for_bf16(a)))
+BF16_1(log, join_bf16, num_log_special32(a, num_log_for_bf16(a)))
+BF16_1(log1p, join_untied_bf16, num_log1p_special32(a, num_log1p_for_bf16(a)))
+BF16_1(softplus, join_untied_bf16, num_unless_nan32(a, num_softplus_for_bf16(a)))
+BF16_1(tanh, join_untied_bf16, num_unless_nan32(a, num_tanh_for_bf16(a)))
 BF16_2(add, num_add_f32(a, b))
 BF16_2(subtract, num_subtract_f32(a, b))
 BF16_2(multiply, num_multiply_f32(a, b))
 BF16_2(divide, num_divide_f32(a, b))
+
+/* One division for the two elements of a word: it is what the loop waits for. */
+static void loop_sigmoid_bf16(KERNEL_ARGUMENTS) {
+    t_word *result = out;
+    const t_word *p = x;
+    (void)y, (void)z;
+    _Pragma("omp simd") for (size_t i = 0; i < n / 2; i++) {
+        float a = lower_bf16(p[i]), b = upper_bf16(p[i]);
+        num_quotient32 q = num_sigmoid_quotient_for_bf16(a), r = num_sigmoid_quotient_for_bf16(b);
+        float inverse = 1.0f / (q.denominator * r.denominator);
+        result[i] = join_untied_bf16(num_unless_nan32(a, q.numerator * r.denominator * inverse),
+                                     num_unless_nan32(b, r.numerator * q.denominator * inverse));
+    }
+    if (n & 1) ((t_bf16 *)out)[n - 1] = num_sigmoid_bf16(((const t_bf16 *)x)[n - 1]);
+}
 
 #endif

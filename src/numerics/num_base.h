@@ -133,6 +133,12 @@ NUM_FN float num_clamp_magnitude32(float x, float high) {
     return num_from_bits32((uint32_t)(bits > (int32_t)num_bits32(high) ? (int32_t)num_bits32(high) : bits));
 }
 
+/* max(x, 0); of a NaN 0 or a NaN. */
+NUM_FN float num_positive32(float x) {
+    int32_t bits = (int32_t)num_bits32(x);
+    return num_from_bits32((uint32_t)(bits < 0 ? 0 : bits));
+}
+
 /* max(x, 0), at most high; of a NaN 0 or high. */
 NUM_FN float num_clamp_positive32(float x, float high) {
     int32_t bits = (int32_t)num_bits32(x);

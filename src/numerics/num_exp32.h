@@ -32,30 +32,36 @@ typedef struct num_reduced32 {
     uint32_t shifted;
 } num_reduced32;
 
-NUM_FN num_reduced32 num_reduce_exp32(float x) {
+NUM_FN num_reduced32 num_reduce_exp32_by(float x, float shift) {
     num_reduced32 out;
-    float shifted = num_step32(x, NUM_LOG2E_32, NUM_SHIFT_32);
-    float n = shifted - NUM_SHIFT_32;
+    float shifted = num_step32(x, NUM_LOG2E_32, shift);
+    float n = shifted - shift;
     out.r = num_step32(n, -NUM_LN2_LOW_32, num_step32(n, -NUM_LN2_HIGH_32, x));
     out.shifted = num_bits32(shifted);
     return out;
 }
 
-/* With a fused step, one product with ln2 is good enough for bfloat16. */
-NUM_FN num_reduced32 num_reduce_exp32_short(float x) {
+NUM_FN num_reduced32 num_reduce_exp32(float x) { return num_reduce_exp32_by(x, NUM_SHIFT_32); }
+
+/* For bfloat16: the low bits of `shifted` hold n + bias; and with a fused step, one product with ln2 is good enough. */
+NUM_FN num_reduced32 num_reduce_exp32_short(float x, float bias) {
+    float shift = NUM_SHIFT_32 + bias;
 #if NUM_HAS_FMA
     num_reduced32 out;
-    float shifted = NUM_FMA32(x, NUM_LOG2E_32, NUM_SHIFT_32);
-    out.r = NUM_FMA32(shifted - NUM_SHIFT_32, -NUM_LN2_32, x);
+    float shifted = NUM_FMA32(x, NUM_LOG2E_32, shift);
+    out.r = NUM_FMA32(shifted - shift, -NUM_LN2_32, x);
     out.shifted = num_bits32(shifted);
     return out;
 #else
-    return num_reduce_exp32(x);
+    return num_reduce_exp32_by(x, shift);
 #endif
 }
 
 /* 2^(n + bias); n + bias must be a normal exponent. */
 NUM_FN float num_scale32(uint32_t shifted, uint32_t bias) { return num_from_bits32((shifted + (127u + bias)) << 23); }
+
+/* 2^(n + k) where the bias was 127 + k. */
+NUM_FN float num_scale_biased32(uint32_t shifted) { return num_from_bits32(shifted << 23); }
 
 /* r + r^2 (c2 + c3 r + c4 r^2 ...), that is exp(r) - 1. */
 NUM_FN float num_exp_tail3_32(float r, float c2, float c3, float c4) {
@@ -75,7 +81,7 @@ NUM_FN float num_exp_tail5_32(float r, float c2, float c3, float c4, float c5, f
 
 /* 2^n in two factors: results reach from 2^-134 to beyond 2^128. */
 NUM_FN float num_exp_for_bf16(float x) {
-    num_reduced32 e = num_reduce_exp32_short(num_clamp32(x, -94.0f, 89.5f));
+    num_reduced32 e = num_reduce_exp32_short(num_clamp32(x, -94.0f, 89.5f), 0.0f);
     float p = num_exp_tail4_32(e.r, 0x1.fffffap-2f, 0x1.55535ap-3f, 0x1.571afep-5f, 0x1.108feap-7f);
     uint32_t half = (uint32_t)((int32_t)(e.shifted << 1) >> 2);          /* n / 2, downwards; the shift's own bits fall out */
     float scale = num_from_bits32((half + 127u) << 23);
@@ -84,35 +90,51 @@ NUM_FN float num_exp_for_bf16(float x) {
 
 /* Half of expm1, doubled: 2^128 is no float32. */
 NUM_FN float num_expm1_for_bf16(float x) {
-    num_reduced32 e = num_reduce_exp32_short(num_clamp32(x, -17.0f, 89.5f));
+    num_reduced32 e = num_reduce_exp32_short(num_clamp32(x, -17.0f, 89.5f), 126.0f);
     float p = num_exp_tail4_32(e.r, 0x1.fffe6p-2f, 0x1.55563ep-3f, 0x1.570d78p-5f, 0x1.1137b4p-7f);
-    float scale = num_scale32(e.shifted, (uint32_t)-1);
+    float scale = num_scale_biased32(e.shifted);
     float half = num_step32(scale, p, scale - 0.5f);
     return x == 0.0f ? x : half + half;
 }
 
-/* 2^-8 / (2^-8 + 2^-8 exp(-x)): the scale keeps exp(93) finite. */
+/* sigmoid(x) = numerator / denominator, both times 2^16, which keeps exp(-94) a normal number. The denominator is in
+ * [2^16, 2^17], so that two elements can share a division: (n1 d2) / (d1 d2), (n2 d1) / (d1 d2). No bfloat16 result changes
+ * when a quotient moves by 2^-22 of it, which is more than the roundings of either way; what is a little below 2^16 here moves
+ * sigmoid(2^-7) and sigmoid(-2^-8), within 2^-26 of halfway, to their right side. */
+typedef struct num_quotient32 {
+    float numerator, denominator;
+} num_quotient32;
+
+NUM_FN num_quotient32 num_sigmoid_quotient_for_bf16(float x) {
+    num_reduced32 e = num_reduce_exp32_short(-num_clamp_magnitude32(x, 94.0f), 127.0f + 16.0f);
+    float p = num_exp_tail3_32(e.r, 0x1.000724p-1f, 0x1.557f12p-3f, 0x1.4dd5ap-5f);
+    float scale = num_scale_biased32(e.shifted);
+    float power = num_step32(scale, p, scale);
+    num_quotient32 out;
+    out.numerator = (int32_t)num_bits32(x) < 0 ? power : 0x1.ffffc4p+15f;
+    out.denominator = power + 0x1.ffffeep+15f;
+    return out;
+}
+
 NUM_FN float num_sigmoid_for_bf16(float x) {
-    num_reduced32 e = num_reduce_exp32_short(-num_clamp32(x, -93.5f, 80.0f));
-    float p = num_exp_tail3_32(e.r, 0x1.ffeee2p-2f, 0x1.55349ap-3f, 0x1.4def34p-5f);
-    float scale = num_scale32(e.shifted, (uint32_t)-8);
-    return 0x1p-8f / num_step32(scale, p, scale + 0x1p-8f);
+    num_quotient32 q = num_sigmoid_quotient_for_bf16(x);
+    return q.numerator / q.denominator;
 }
 
 NUM_FN float num_tanh_for_bf16(float x) {
     float twice = num_clamp_magnitude32(x, 10.0f) * 2.0f;
-    num_reduced32 e = num_reduce_exp32_short(twice);
+    num_reduced32 e = num_reduce_exp32_short(twice, 127.0f);
     float p = num_exp_tail3_32(e.r, 0x1.fff134p-2f, 0x1.573614p-3f, 0x1.53283cp-5f);
-    float scale = num_scale32(e.shifted, 0);
+    float scale = num_scale_biased32(e.shifted);
     float t = num_step32(scale, p, scale - 1.0f);
     return num_copysign32(t / (t + 2.0f), x);
 }
 
 /* max(x, 0) + log1p(exp(-|x|)), exp by way of 2^64 times it, as it gets subnormal. */
 NUM_FN float num_softplus_for_bf16(float x) {
-    num_reduced32 e = num_reduce_exp32_short(-num_clamp_magnitude32(x, 94.0f));
+    num_reduced32 e = num_reduce_exp32_short(-num_clamp_magnitude32(x, 94.0f), 127.0f + 64.0f);
     float p = num_exp_tail4_32(e.r, 0x1.fffde8p-2f, 0x1.5557c6p-3f, 0x1.57333ap-5f, 0x1.105f6ep-7f);
-    float scale = num_scale32(e.shifted, 64);
+    float scale = num_scale_biased32(e.shifted);
     float t = num_step32(scale, p, scale) * 0x1p-64f;
     float q = -0x1.1fb63ep-7f;
     q = num_step32(q, t, 0x1.709192p-5f);
@@ -121,7 +143,8 @@ NUM_FN float num_softplus_for_bf16(float x) {
     q = num_step32(q, t, -0x1.f684b4p-3f);
     q = num_step32(q, t, 0x1.54d44p-2f);
     q = num_step32(q, t, -0x1.fffb3cp-2f);
-    return num_clamp_positive32(x, num_inf32()) + num_step32(t * t, q, t);
+    q = num_step32(q, t, 1.0f);
+    return num_step32(q, t, num_positive32(x));
 }
 
 /* ---- float16 -------------------------------------------------------------------------------------------------------- */
