@@ -2,6 +2,7 @@
 #ifndef OL_BACKEND_H
 #define OL_BACKEND_H
 
+#include "program.h"
 #include "tensor.h"
 
 #include <stdatomic.h>
@@ -9,6 +10,7 @@
 typedef struct backend {
     const char *name;                      /* "cpu" */
     const char *(*level)(const ol_device *device);
+    fuse_function fuse;                    /* NULL: it has no kernels for several nodes */
     /* Backend data of a composite whose program is ready, in composite->prepared. */
     ol_status (*prepare)(ol_composite *composite, ol_error *error);
     void (*release)(ol_composite *composite);

@@ -69,7 +69,7 @@ ol_status composite_create(ol_device *device, graph *traced, ol_composite **out,
         (status = optimize(traced, &c->optimized, error)) != OL_OK ||
         (status = dependencies_create(c->optimized, &d, error)) != OL_OK ||
         (status = shape_rules_create(c->optimized, d, &c->rules, error)) != OL_OK ||
-        (status = program_create(c->optimized, d, &c->program, error)) != OL_OK ||
+        (status = program_create(c->optimized, d, device, device->backend->fuse, &c->program, error)) != OL_OK ||
         (status = prepare_composed(c, error)) != OL_OK ||
         (status = prepare_checks(c, error)) != OL_OK ||
         (status = device->backend->prepare(c, error)) != OL_OK)

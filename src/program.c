@@ -1,4 +1,5 @@
-/* From graph to program: loads sunk to their first use, and a linear scan that gives values registers.
+/* From graph to program: nodes fused as the backend can, loads sunk to their first use, and a linear scan that gives values
+ * registers.
  *
  * An operand's register is free for the result of the same instruction when their element sizes agree (a kernel may work in
  * place); that is why temporaries are kept apart by size. */
@@ -15,6 +16,10 @@ typedef struct builder {
     uint32_t *last_use;           /* by node: the last node that reads it; NODE_NONE: never freed */
     uint32_t *register_of;        /* by node, or NODE_NONE before it has one */
     uint8_t *hoistable, *is_output;
+    uint8_t *once;                /* by node: read once, and no output */
+    uint8_t *needed;              /* by node: it has an instruction; the others are fused into one that reads them */
+    const ol_device *device;
+    fuse_function fuse;
     uint32_t *free_next;          /* by register: the next free one of its class and size */
     size_t free_capacity;
     uint32_t free_first[N_CLASSES][9];
@@ -24,6 +29,19 @@ typedef struct builder {
 static int data_operands(const node *n)
 {
     return n->kind == NODE_BROADCAST_LIKE ? 1 : n->n_operands;
+}
+
+/* What computes a node: itself, or a fused kernel. */
+static fusion instruction_of(const builder *b, uint32_t index)
+{
+    const node *n = &b->g->nodes[index];
+    fusion f;
+    if (b->fuse && n->kind == NODE_PRIMITIVE && b->fuse(b->device, b->g, index, b->once, &f))
+        return f;
+    f = (fusion){ .n_operands = (uint8_t)data_operands(n), .name = node_name(n) };
+    for (int k = 0; k < f.n_operands; k++)
+        f.operands[k] = n->operands[k];
+    return f;
 }
 
 static uint32_t new_register(builder *b, int size)
@@ -61,18 +79,20 @@ static void give_register(builder *b, uint32_t node_index)
 
 /* Emits the instruction of a node whose operands have registers; the operands that die here are freed in between, so that
  * the result may take their place. */
-static int emit(builder *b, uint32_t index)
+static int emit(builder *b, uint32_t index, const fusion *f)
 {
     program *p = b->p;
     const node *n = &b->g->nodes[index];
     int dedicated = b->is_output[index] || (p->hoists && b->hoistable[index]);
     instruction i = { .dtype = n->dtype, .node = index, .payload = n->payload, .keeps_register = (uint8_t)dedicated };
     i.kind = n->kind == NODE_INPUT ? INSTRUCTION_LOAD : n->kind == NODE_CONSTANT ? INSTRUCTION_CONSTANT : INSTRUCTION_COMPUTE;
-    i.n_operands = (uint8_t)data_operands(n);
+    i.n_operands = f->n_operands;
+    i.fused = f->kernel;
+    i.name = f->name;
     for (int k = 0; k < 3 && i.n_operands; k++)
-        i.operands[k] = b->register_of[n->operands[k < i.n_operands ? k : 0]];
+        i.operands[k] = b->register_of[f->operands[k < i.n_operands ? k : 0]];
     for (int k = 0; k < i.n_operands; k++) {
-        uint32_t o = n->operands[k];
+        uint32_t o = f->operands[k];
         if (b->last_use[o] == index && b->register_of[o] != NODE_NONE)        /* not yet freed by an equal operand */
             give_register(b, o);
     }
@@ -82,32 +102,51 @@ static int emit(builder *b, uint32_t index)
         return 0;
     b->register_of[index] = i.result;
     p->instructions[p->n_instructions++] = i;
-    if (n->kind == NODE_PRIMITIVE)
-        p->cost_per_element += primitive_table[n->primitive].cost;
-    else
-        p->cost_per_element += 1;
     return 1;
 }
 
-/* Marks the hoistable nodes and the nodes that keep their register, and counts the former. */
+/* Marks the outputs and the nodes that one other node reads, once. */
+static void mark_once(builder *b)
+{
+    const graph *g = b->g;
+    uint8_t *read = b->needed;                                /* borrowed: 0, 1 or 2 for more */
+    for (uint32_t i = 0; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_operands; k++)
+            read[g->nodes[i].operands[k]] += read[g->nodes[i].operands[k]] < 2;
+    for (int32_t i = 0; i < g->n_outputs; i++)
+        b->is_output[g->outputs[i]] = 1;
+    for (uint32_t i = 0; i < g->n_nodes; i++) {
+        b->once[i] = read[i] == 1 && !b->is_output[i];
+        read[i] = 0;
+    }
+}
+
+/* Walking back from the outputs: marks the nodes that need an instruction, those that are hoistable, and the last use of
+ * each; counts the hoistable ones and adds up the cost. */
 static size_t mark(builder *b, const dependencies *d)
 {
     const graph *g = b->g;
     size_t n_hoistable = 0;
-    for (uint32_t i = 0; i < g->n_nodes; i++) {
-        b->last_use[i] = b->register_of[i] = NODE_NONE;
-        for (int k = 0; k < data_operands(&g->nodes[i]); k++) {
-            uint32_t o = g->nodes[i].operands[k];
-            b->last_use[o] = i;
+    mark_once(b);
+    for (uint32_t i = (uint32_t)g->n_nodes; i-- > 0;) {
+        const node *n = &g->nodes[i];
+        b->last_use[i] = b->needed[i] && !b->is_output[i] ? b->last_use[i] : NODE_NONE;
+        b->register_of[i] = NODE_NONE;
+        b->p->cost_per_element += n->kind == NODE_PRIMITIVE ? primitive_table[n->primitive].cost : 1;
+        if (!b->needed[i] && !b->is_output[i])
+            continue;
+        b->needed[i] = 1;
+        fusion f = instruction_of(b, i);
+        for (int k = 0; k < f.n_operands; k++) {
+            uint32_t o = f.operands[k];
+            if (!b->needed[o])
+                b->last_use[o] = i;
+            b->needed[o] = 1;
             if (d->data_set[o] != d->data_set[i] && !b->hoistable[o]) {
                 b->hoistable[o] = 1;
                 n_hoistable++;
             }
         }
-    }
-    for (int32_t i = 0; i < g->n_outputs; i++) {
-        b->is_output[g->outputs[i]] = 1;
-        b->last_use[g->outputs[i]] = NODE_NONE;
     }
     return n_hoistable;
 }
@@ -120,15 +159,16 @@ static int build(builder *b, const dependencies *d)
         if (b->hoistable[i])
             b->last_use[i] = NODE_NONE;
     for (uint32_t i = (uint32_t)g->n_inputs; i < g->n_nodes; i++) {
-        const node *n = &g->nodes[i];
-        if (n->kind == NODE_CONSTANT)
+        if (!b->needed[i] || g->nodes[i].kind == NODE_CONSTANT)
             continue;
-        for (int k = 0; k < data_operands(n); k++) {
-            uint32_t o = n->operands[k];
-            if (g->nodes[o].kind <= NODE_CONSTANT && b->register_of[o] == NODE_NONE && !emit(b, o))
+        fusion f = instruction_of(b, i);
+        for (int k = 0; k < f.n_operands; k++) {
+            uint32_t o = f.operands[k];
+            fusion leaf = { .name = node_name(&g->nodes[o]) };
+            if (g->nodes[o].kind <= NODE_CONSTANT && b->register_of[o] == NODE_NONE && !emit(b, o, &leaf))
                 return 0;
         }
-        if (!emit(b, i))
+        if (!emit(b, i, &f))
             return 0;
     }
     for (int32_t i = 0; i < g->n_outputs; i++)
@@ -136,10 +176,10 @@ static int build(builder *b, const dependencies *d)
     return 1;
 }
 
-ol_status program_create(const graph *g, const dependencies *d, program **out, ol_error *error)
+ol_status program_create(const graph *g, const dependencies *d, const ol_device *device, fuse_function fuse, program **out, ol_error *error)
 {
     const ol_allocator *a = &g->allocator;
-    builder b = { .g = g };
+    builder b = { .g = g, .device = device, .fuse = fuse };
     for (int c = 0; c < N_CLASSES; c++)
         for (int s = 0; s < 9; s++)
             b.free_first[c][s] = NODE_NONE;
@@ -148,17 +188,21 @@ ol_status program_create(const graph *g, const dependencies *d, program **out, o
     b.register_of = memory_take(a, memory_size(n, sizeof *b.register_of));
     b.hoistable = memory_take(a, n);
     b.is_output = memory_take(a, n);
+    b.once = memory_take(a, n);
+    b.needed = memory_take(a, n);
     program *p = b.p = memory_take(a, sizeof *p);
     if (p) {
         p->allocator = *a;
         p->n_outputs = g->n_outputs;
         p->output_registers = memory_take(a, memory_size((size_t)g->n_outputs, sizeof *p->output_registers));
     }
-    int ok = b.last_use && b.register_of && b.hoistable && b.is_output && p && p->output_registers && build(&b, d);
+    int ok = b.last_use && b.register_of && b.hoistable && b.is_output && b.once && b.needed && p && p->output_registers && build(&b, d);
     memory_give(a, b.last_use, n * sizeof *b.last_use);
     memory_give(a, b.register_of, n * sizeof *b.register_of);
     memory_give(a, b.hoistable, n);
     memory_give(a, b.is_output, n);
+    memory_give(a, b.once, n);
+    memory_give(a, b.needed, n);
     memory_give(a, b.free_next, b.free_capacity * sizeof *b.free_next);
     if (!ok) {
         program_destroy(p);

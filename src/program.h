@@ -24,11 +24,25 @@ typedef struct instruction {
     uint8_t dtype;                /* of the result */
     uint8_t n_operands;
     uint8_t keeps_register;       /* nothing else uses the result's: an output, or hoistable */
+    uint8_t fused;                /* the backend's number of a kernel for several nodes, of which `node` is the last; or 0 */
     uint32_t result;              /* register */
     uint32_t operands[3];         /* registers; the ones past n_operands repeat the first */
     uint32_t node;                /* of the optimized graph */
     uint64_t payload;
+    const char *name;             /* of the operation */
 } instruction;
+
+/* A kernel for a node together with operands of it that nothing else reads. */
+typedef struct fusion {
+    uint8_t kernel;               /* the backend's number, not 0 */
+    uint8_t n_operands;
+    uint32_t operands[3];         /* nodes */
+    const char *name;
+} fusion;
+
+/* What a backend has of these: whether there is one for `node`, where once[i] says that node i is read once and no output.
+ * What is left out must be what the fused kernel computes, bit for bit. */
+typedef int (*fuse_function)(const ol_device *device, const graph *g, uint32_t node, const uint8_t *once, fusion *f);
 
 typedef struct program {
     ol_allocator allocator;
@@ -45,7 +59,7 @@ typedef struct program {
     uint64_t cost_per_element;    /* sum of the primitives' costs */
 } program;
 
-ol_status program_create(const graph *g, const dependencies *d, program **p, ol_error *error);
+ol_status program_create(const graph *g, const dependencies *d, const ol_device *device, fuse_function fuse, program **p, ol_error *error);
 void program_destroy(program *p);                               /* NULL is allowed */
 
 #endif

@@ -98,9 +98,8 @@ static void put_program(writer *w, const ol_composite *c)
         p->tile_bytes_per_element, (int)c->composed_launches);
     for (size_t i = 0; i < p->n_instructions; i++) {
         const instruction *in = &p->instructions[i];
-        const node *n = &c->optimized->nodes[in->node];
         int output = 0;
-        put(w, "  r%" PRIu32 " = %s", in->result, in->kind == INSTRUCTION_LOAD ? "load" : node_name(n));
+        put(w, "  r%" PRIu32 " = %s", in->result, in->kind == INSTRUCTION_LOAD ? "load" : in->name);
         if (in->kind == INSTRUCTION_LOAD)
             put(w, " input %" PRIu64, in->payload);
         if (in->kind == INSTRUCTION_CONSTANT)

@@ -59,6 +59,7 @@ static void cpu_destroy(ol_device *device)
 static const backend cpu_backend = {
     .name = "cpu",
     .level = cpu_level,
+    .fuse = cpu_fuse,
     .prepare = cpu_prepare,
     .release = cpu_release,
     .check_stream = cpu_check_stream,

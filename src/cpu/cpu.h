@@ -26,6 +26,10 @@ typedef struct cpu_device {
 ol_cpu_level cpu_best_level(void);
 const kernel_table *cpu_level_kernels(ol_cpu_level level);       /* NULL where the level is not compiled for this machine */
 
+/* fuse.c */
+int cpu_fuse(const ol_device *device, const graph *g, uint32_t node, const uint8_t *once, fusion *f);      /* fuse_function */
+kernel_fn cpu_fused_kernel(const kernel_table *kernels, uint8_t number);
+
 /* threads.c */
 ol_status cpu_threads_create(const ol_allocator *allocator, const ol_cpu_options *options, cpu_threads **threads, ol_error *error);
 void cpu_threads_destroy(cpu_threads *threads);                  /* NULL is allowed */

@@ -14,12 +14,24 @@
 
 typedef void (*kernel_fn)(void *out, const void *x, const void *y, const void *z, size_t n);
 
+/* Nodes that one kernel computes, where nothing else reads what lies between: the outer ones of the decay factors of a gated
+ * delta layer, which take most of its time. */
+typedef enum fused_pattern {
+    FUSED_SOFTPLUS_ADD,                    /* softplus(x + y) */
+    FUSED_EXP_MULTIPLY,                    /* exp(x y), in float32 */
+    FUSED_EXP_NEGATIVE_MULTIPLY,           /* exp(-(x y)), in float32 */
+    FUSED_COUNT
+} fused_pattern;
+
 typedef struct kernel_table {
     /* By the dtype of the operands as the kernel takes them (where: of its second and third; the first is bool). NULL where
      * the type rule brings operands to another dtype or refuses them. Predicates and comparisons write bool (0 or 1). */
     kernel_fn primitive[PRIMITIVE_COUNT][OL_DTYPE_COUNT];
     /* [from][to]; [d][d] copies, with canonical NaN (and bool as 0 or 1). */
     kernel_fn astype[OL_DTYPE_COUNT][OL_DTYPE_COUNT];
+    /* By the dtype of the first operand; the second has the same, or is float32 where the pattern computes in that. NULL
+     * where the nodes are computed one by one. */
+    kernel_fn fused[FUSED_COUNT][OL_DTYPE_COUNT];
 } kernel_table;
 
 extern const kernel_table kernels_baseline;    /* every machine */

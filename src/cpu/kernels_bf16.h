@@ -75,26 +75,99 @@ BF16_1(exp, join_untied_bf16, num_unless_nan32(a, num_exp_for_bf16(a)))
 BF16_1(expm1, join_untied_bf16, num_unless_nan32(a, num_expm1_for_bf16(a)))
 BF16_1(log, join_bf16, num_log_special32(a, num_log_for_bf16(a)))
 BF16_1(log1p, join_untied_bf16, num_log1p_special32(a, num_log1p_for_bf16(a)))
-BF16_1(softplus, join_untied_bf16, num_unless_nan32(a, num_softplus_for_bf16(a)))
 BF16_1(tanh, join_untied_bf16, num_unless_nan32(a, num_tanh_for_bf16(a)))
 BF16_2(add, num_add_f32(a, b))
 BF16_2(subtract, num_subtract_f32(a, b))
 BF16_2(multiply, num_multiply_f32(a, b))
 BF16_2(divide, num_divide_f32(a, b))
 
-/* One division for the two elements of a word: it is what the loop waits for. */
-static void loop_sigmoid_bf16(KERNEL_ARGUMENTS) {
-    t_word *result = out;
-    const t_word *p = x;
-    (void)y, (void)z;
-    _Pragma("omp simd") for (size_t i = 0; i < n / 2; i++) {
-        float a = lower_bf16(p[i]), b = upper_bf16(p[i]);
-        num_quotient32 q = num_sigmoid_quotient_for_bf16(a), r = num_sigmoid_quotient_for_bf16(b);
-        float inverse = 1.0f / (q.denominator * r.denominator);
-        result[i] = join_untied_bf16(num_unless_nan32(a, q.numerator * r.denominator * inverse),
-                                     num_unless_nan32(b, r.numerator * q.denominator * inverse));
+/* sigmoid and softplus, in blocks: what works on bits (clamping magnitudes, putting NaN back) has loops of its own over 16-bit
+ * elements, twice as many to a vector as words. Of a NaN the arithmetic makes some number. */
+#define BF16_BLOCK 512
+#define BF16_CLAMP (0x42bc)                      /* NUM_CLAMP_BF16 */
+
+static inline void clamp_magnitudes_bf16(uint16_t *magnitude, const t_bf16 *x, size_t n) {
+    KERNEL_LOOP {
+        uint16_t m = x[i] & 0x7fffu;
+        magnitude[i] = m > BF16_CLAMP ? BF16_CLAMP : m;
     }
-    if (n & 1) ((t_bf16 *)out)[n - 1] = num_sigmoid_bf16(((const t_bf16 *)x)[n - 1]);
+}
+
+static inline void restore_nan_bf16(t_bf16 *result, const t_bf16 *x, const uint16_t *numbers, size_t n) {
+    KERNEL_LOOP result[i] = (x[i] & 0x7fffu) > 0x7f80u ? NUM_NAN_BITS_BF16 : numbers[i];
+}
+
+/* One division for the two elements of a word: it is what the loop would wait for. */
+static inline void sigmoid_block_bf16(t_bf16 *result, const t_bf16 *x, size_t n) {
+    _Alignas(64) uint16_t magnitude[BF16_BLOCK], numbers[BF16_BLOCK];
+    const t_word *words = (const t_word *)x, *magnitudes = (const t_word *)magnitude;
+    t_word *joined = (t_word *)numbers;
+    clamp_magnitudes_bf16(magnitude, x, n);
+    _Pragma("omp simd") for (size_t i = 0; i < n / 2; i++) {
+        num_quotient32 q = num_sigmoid_quotient_for_bf16(lower_bf16(magnitudes[i]), (words[i] & 0x8000u) != 0);
+        num_quotient32 r = num_sigmoid_quotient_for_bf16(upper_bf16(magnitudes[i]), (int32_t)words[i] < 0);
+        float inverse = 1.0f / (q.denominator * r.denominator);
+        joined[i] = join_untied_bf16(q.numerator * r.denominator * inverse, r.numerator * q.denominator * inverse);
+    }
+    restore_nan_bf16(result, x, numbers, n);
+}
+
+static inline void softplus_block_bf16(t_bf16 *result, const t_bf16 *x, size_t n) {
+    _Alignas(64) uint16_t magnitude[BF16_BLOCK], positive[BF16_BLOCK], numbers[BF16_BLOCK];
+    const t_word *magnitudes = (const t_word *)magnitude, *positives = (const t_word *)positive;
+    t_word *joined = (t_word *)numbers;
+    clamp_magnitudes_bf16(magnitude, x, n);
+    KERNEL_LOOP positive[i] = (int16_t)x[i] < 0 ? 0 : x[i];
+    _Pragma("omp simd") for (size_t i = 0; i < n / 2; i++)
+        joined[i] = join_untied_bf16(num_softplus_parts_for_bf16(lower_bf16(magnitudes[i]), lower_bf16(positives[i])),
+                                     num_softplus_parts_for_bf16(upper_bf16(magnitudes[i]), upper_bf16(positives[i])));
+    restore_nan_bf16(result, x, numbers, n);
+}
+
+/* x + y, rounded; of a NaN any. A NaN sum has the payload of an operand, or none: rounding leaves it NaN. */
+static inline void add_block_bf16(uint16_t *sum, const t_bf16 *x, const t_bf16 *y, size_t n) {
+    const t_word *a = (const t_word *)x, *b = (const t_word *)y;
+    t_word *joined = (t_word *)sum;
+    _Pragma("omp simd") for (size_t i = 0; i < n / 2; i++)
+        joined[i] = join_bf16(lower_bf16(a[i]) + lower_bf16(b[i]), upper_bf16(a[i]) + upper_bf16(b[i]));
+}
+
+/* The next block of n > 1 elements: an even number. The last of an odd number goes by itself. */
+static inline size_t bf16_block(size_t n) { return n < BF16_BLOCK ? n & ~(size_t)1 : BF16_BLOCK; }
+
+static void loop_sigmoid_bf16(KERNEL_ARGUMENTS) {
+    t_bf16 *result = out;
+    const t_bf16 *p = x;
+    (void)y, (void)z;
+    for (size_t length; n > 1; result += length, p += length, n -= length) {
+        length = bf16_block(n);
+        sigmoid_block_bf16(result, p, length);
+    }
+    if (n) *result = num_sigmoid_bf16(*p);
+}
+
+static void loop_softplus_bf16(KERNEL_ARGUMENTS) {
+    t_bf16 *result = out;
+    const t_bf16 *p = x;
+    (void)y, (void)z;
+    for (size_t length; n > 1; result += length, p += length, n -= length) {
+        length = bf16_block(n);
+        softplus_block_bf16(result, p, length);
+    }
+    if (n) *result = num_softplus_bf16(*p);
+}
+
+static void loop_softplus_add_bf16(KERNEL_ARGUMENTS) {
+    t_bf16 *result = out;
+    const t_bf16 *p = x, *q = y;
+    (void)z;
+    for (size_t length; n > 1; result += length, p += length, q += length, n -= length) {
+        _Alignas(64) uint16_t sum[BF16_BLOCK];
+        length = bf16_block(n);
+        add_block_bf16(sum, p, q, length);
+        softplus_block_bf16(result, sum, length);
+    }
+    if (n) *result = num_softplus_bf16(num_add_bf16(*p, *q));
 }
 
 #endif

@@ -44,6 +44,7 @@ typedef float KERNEL_ALIAS t_f32;
 #define KERNEL_ARGUMENTS void *out, const void *x, const void *y, const void *z, size_t n
 
 #include "kernels_own.h"
+#include "kernels_fused.h"
 
 /* ---- Loops by arity -------------------------------------------------------------------------------------------------- */
 
@@ -141,4 +142,5 @@ const kernel_table KERNELS_TABLE = {
 #undef PRIMITIVE
     },
     .astype = { EACH_PAIR(ENTRY_ASTYPE) },
+    .fused = { FUSED_TABLE },
 };

@@ -21,6 +21,17 @@ V_INLINE __m256i v_part(size_t n) {
 V_INLINE v_float v_load_part(const void *p, size_t n) { return _mm256_maskload_ps(p, v_part(n)); }
 V_INLINE void v_store_part(void *p, v_float x, size_t n) { _mm256_maskstore_ps(p, v_part(n), x); }
 
+/* Eight of 16 bits, and the first n of them. */
+typedef __m128i v_narrow;
+V_INLINE v_narrow v_load_narrow(const void *p) { return _mm_loadu_si128(p); }
+V_INLINE v_narrow v_load_narrow_part(const void *p, size_t n) {
+    uint16_t part[8] = { 0 };
+    memcpy(part, p, n * sizeof *part);
+    return _mm_loadu_si128((const __m128i *)part);
+}
+V_INLINE v_float v_widen_bf16(v_narrow x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16)); }
+V_INLINE v_float v_widen_f16(v_narrow x) { return _mm256_cvtph_ps(x); }
+
 V_INLINE v_float v_set(float x) { return _mm256_set1_ps(x); }
 V_INLINE v_float v_add(v_float x, v_float y) { return _mm256_add_ps(x, y); }
 V_INLINE v_float v_sub(v_float x, v_float y) { return _mm256_sub_ps(x, y); }

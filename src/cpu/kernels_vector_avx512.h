@@ -17,6 +17,13 @@ V_INLINE void v_store(void *p, v_float x) { _mm512_storeu_ps(p, x); }
 V_INLINE v_float v_load_part(const void *p, size_t n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
 V_INLINE void v_store_part(void *p, v_float x, size_t n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), x); }
 
+/* Sixteen of 16 bits, and the first n of them. */
+typedef __m256i v_narrow;
+V_INLINE v_narrow v_load_narrow(const void *p) { return _mm256_loadu_si256(p); }
+V_INLINE v_narrow v_load_narrow_part(const void *p, size_t n) { return _mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p); }
+V_INLINE v_float v_widen_bf16(v_narrow x) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)); }
+V_INLINE v_float v_widen_f16(v_narrow x) { return _mm512_cvtph_ps(x); }
+
 V_INLINE v_float v_set(float x) { return _mm512_set1_ps(x); }
 V_INLINE v_float v_add(v_float x, v_float y) { return _mm512_add_ps(x, y); }
 V_INLINE v_float v_sub(v_float x, v_float y) { return _mm512_sub_ps(x, y); }
