@@ -122,6 +122,7 @@ ol_status ol_device_cpu(const ol_cpu_options *options, ol_device **device, ol_er
     atomic_init(&d->base.launches, 0);
     d->level = level;
     d->kernels = cpu_level_kernels(level);
+    cpu_levels_prepare();
     *device = &d->base;
     return OL_OK;
 }

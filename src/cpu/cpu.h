@@ -25,6 +25,7 @@ typedef struct cpu_device {
 /* detect.c */
 ol_cpu_level cpu_best_level(void);
 const kernel_table *cpu_level_kernels(ol_cpu_level level);       /* NULL where the level is not compiled for this machine */
+void cpu_levels_prepare(void);                                   /* before any kernel; only the first call does anything */
 
 /* fuse.c */
 int cpu_fuse(const ol_device *device, const graph *g, uint32_t node, const uint8_t *once, fusion *f);      /* fuse_function */
@@ -68,7 +69,7 @@ typedef struct cpu_prepared {
 
 #define TILE_STACK_BYTES 32768
 #define PLAN_STACK_BYTES 8192
-#define TILE_MAX_ELEMENTS 512
+#define TILE_MAX_ELEMENTS 1024
 
 /* execute.c: the backend's entry points */
 ol_status cpu_prepare(ol_composite *composite, ol_error *error);

@@ -3,6 +3,7 @@
 #include "cpu/cpu.h"
 
 #include <stddef.h>
+#include <threads.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -27,6 +28,21 @@ const kernel_table *cpu_level_kernels(ol_cpu_level level)
 #endif
     default: return NULL;
     }
+}
+
+static void prepare_all(void)
+{
+    for (int level = OL_CPU_BASELINE; level <= OL_CPU_NEON; level++) {
+        const kernel_table *kernels = cpu_level_kernels((ol_cpu_level)level);
+        if (kernels && kernels->prepare && ol_cpu_level_available((ol_cpu_level)level))
+            kernels->prepare();
+    }
+}
+
+void cpu_levels_prepare(void)
+{
+    static once_flag once = ONCE_FLAG_INIT;
+    call_once(&once, prepare_all);
 }
 
 int ol_cpu_level_available(ol_cpu_level level)

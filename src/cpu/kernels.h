@@ -24,6 +24,8 @@ typedef enum fused_pattern {
 } fused_pattern;
 
 typedef struct kernel_table {
+    /* Fills the level's tables; to be called once, before any kernel. NULL where it has none. */
+    void (*prepare)(void);
     /* By the dtype of the operands as the kernel takes them (where: of its second and third; the first is bool). NULL where
      * the type rule brings operands to another dtype or refuses them. Predicates and comparisons write bool (0 or 1). */
     kernel_fn primitive[PRIMITIVE_COUNT][OL_DTYPE_COUNT];

@@ -12,8 +12,8 @@ static inline float upper_bf16(uint32_t word) { return num_from_bits32(word & 0x
 
 static inline uint32_t join_bf16(float lower, float upper) {
     uint32_t l = num_bits32(lower), u = num_bits32(upper);
-    l += 0x7fffu + ((l >> 16) & 1u);
-    u += 0x7fffu + ((u >> 16) & 1u);
+    l += l & 0x10000u ? 0x8000u : 0x7fffu;
+    u += u & 0x10000u ? 0x8000u : 0x7fffu;
     return (l >> 16) | (u & 0xffff0000u);
 }
 
@@ -132,27 +132,48 @@ static inline void add_block_bf16(uint16_t *sum, const t_bf16 *x, const t_bf16 *
         joined[i] = join_bf16(lower_bf16(a[i]) + lower_bf16(b[i]), upper_bf16(a[i]) + upper_bf16(b[i]));
 }
 
+#if defined(__AVX512BW__)
+#include "kernels_bf16_table.h"
+#define BF16_BY_TABLE(n) ((n) >= TABLE_MIN_RUN)
+#else
+#define BF16_BY_TABLE(n) 0
+#define sigmoid_by_table_bf16 sigmoid_block_bf16
+#define softplus_by_table_bf16 softplus_block_bf16
+#endif
+
 /* The next block of n > 1 elements: an even number. The last of an odd number goes by itself. */
 static inline size_t bf16_block(size_t n) { return n < BF16_BLOCK ? n & ~(size_t)1 : BF16_BLOCK; }
 
 static void loop_sigmoid_bf16(KERNEL_ARGUMENTS) {
     t_bf16 *result = out;
     const t_bf16 *p = x;
+    int by_table = BF16_BY_TABLE(n);
     (void)y, (void)z;
     for (size_t length; n > 1; result += length, p += length, n -= length) {
         length = bf16_block(n);
-        sigmoid_block_bf16(result, p, length);
+        if (by_table && length == BF16_BLOCK)
+            sigmoid_by_table_bf16(result, p, length);
+        else
+            sigmoid_block_bf16(result, p, length);
     }
     if (n) *result = num_sigmoid_bf16(*p);
+}
+
+static inline void softplus_any_bf16(t_bf16 *result, const t_bf16 *x, size_t length, int by_table) {
+    if (by_table && length == BF16_BLOCK)
+        softplus_by_table_bf16(result, x, length);
+    else
+        softplus_block_bf16(result, x, length);
 }
 
 static void loop_softplus_bf16(KERNEL_ARGUMENTS) {
     t_bf16 *result = out;
     const t_bf16 *p = x;
+    int by_table = BF16_BY_TABLE(n);
     (void)y, (void)z;
     for (size_t length; n > 1; result += length, p += length, n -= length) {
         length = bf16_block(n);
-        softplus_block_bf16(result, p, length);
+        softplus_any_bf16(result, p, length, by_table);
     }
     if (n) *result = num_softplus_bf16(*p);
 }
@@ -160,12 +181,13 @@ static void loop_softplus_bf16(KERNEL_ARGUMENTS) {
 static void loop_softplus_add_bf16(KERNEL_ARGUMENTS) {
     t_bf16 *result = out;
     const t_bf16 *p = x, *q = y;
+    int by_table = BF16_BY_TABLE(n);
     (void)z;
     for (size_t length; n > 1; result += length, p += length, q += length, n -= length) {
         _Alignas(64) uint16_t sum[BF16_BLOCK];
         length = bf16_block(n);
         add_block_bf16(sum, p, q, length);
-        softplus_block_bf16(result, sum, length);
+        softplus_any_bf16(result, sum, length, by_table);
     }
     if (n) *result = num_softplus_bf16(num_add_bf16(*p, *q));
 }

@@ -135,7 +135,12 @@ EACH_PAIR(CONVERT)
 #define ENTRY(arity, name, dt, rt) [PRIMITIVE_##name][DTYPE_##dt] = loop_##name##_##dt,
 #define ENTRY_ASTYPE(from, to) [DTYPE_##from][DTYPE_##to] = loop_astype_##from##_##to,
 
+#if !defined(KERNELS_PREPARE)
+#define KERNELS_PREPARE NULL
+#endif
+
 const kernel_table KERNELS_TABLE = {
+    .prepare = KERNELS_PREPARE,
     .primitive = {
 #define PRIMITIVE(name, arity, rule, cost) RULE_EACH_##rule(ENTRY, arity, name)
 #include "../primitives.def"

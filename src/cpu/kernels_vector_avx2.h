@@ -47,6 +47,10 @@ V_INLINE v_float v_negative_magnitude(v_float x) { return _mm256_or_ps(x, v_set(
 V_INLINE v_mask v_less(v_float x, v_float y) { return _mm256_cmp_ps(x, y, _CMP_LT_OQ); }
 V_INLINE v_mask v_differ(v_float x, v_float y) { return _mm256_cmp_ps(x, y, _CMP_NEQ_UQ); }         /* or NaN */
 V_INLINE v_mask v_sign(v_float x) { return _mm256_castsi256_ps(_mm256_srai_epi32(_mm256_castps_si256(x), 31)); }
+V_INLINE v_mask v_subnormal(v_float x) {
+    return _mm256_and_ps(_mm256_cmp_ps(x, v_set(0x1p-126f), _CMP_LT_OQ), _mm256_cmp_ps(x, v_set(0.0f), _CMP_GT_OQ));
+}
+V_INLINE v_mask v_none(void) { return _mm256_setzero_ps(); }
 V_INLINE v_mask v_and(v_mask x, v_mask y) { return _mm256_and_ps(x, y); }
 V_INLINE v_mask v_or(v_mask x, v_mask y) { return _mm256_or_ps(x, y); }
 V_INLINE int v_any(v_mask x) { return _mm256_movemask_ps(x) != 0; }
@@ -57,6 +61,7 @@ V_INLINE v_float v_keep(v_mask m, v_float x) { return _mm256_and_ps(m, x); }
 
 #define V_POWERS 8
 #define V_PAIR_ERROR 0x1.3p-32f
+#define V_EXP_ERROR 0x1.3p-32f
 
 /* 2^(j/8) as float32, and j ln2/8 - log of it. */
 static const float pair_power[8] = {

@@ -39,6 +39,8 @@ V_INLINE v_float v_negative_magnitude(v_float x) { return _mm512_or_ps(x, v_set(
 V_INLINE v_mask v_less(v_float x, v_float y) { return _mm512_cmp_ps_mask(x, y, _CMP_LT_OQ); }
 V_INLINE v_mask v_differ(v_float x, v_float y) { return _mm512_cmp_ps_mask(x, y, _CMP_NEQ_UQ); }    /* or NaN */
 V_INLINE v_mask v_sign(v_float x) { return _mm512_movepi32_mask(_mm512_castps_si512(x)); }
+V_INLINE v_mask v_subnormal(v_float x) { return _mm512_fpclass_ps_mask(x, 0x20); }
+V_INLINE v_mask v_none(void) { return 0; }
 V_INLINE v_mask v_and(v_mask x, v_mask y) { return x & y; }
 V_INLINE v_mask v_or(v_mask x, v_mask y) { return x | y; }
 V_INLINE int v_any(v_mask x) { return x != 0; }
@@ -49,6 +51,7 @@ V_INLINE v_float v_keep(v_mask m, v_float x) { return _mm512_maskz_mov_ps(m, x);
 
 #define V_POWERS 32
 #define V_PAIR_ERROR 0x1.4p-35f
+#define V_EXP_ERROR 0x1.4p-36f
 
 /* 2^(j/32) as float32, and j ln2/32 - log of it. */
 static const float pair_power[32] = {
