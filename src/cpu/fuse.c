@@ -1,7 +1,7 @@
 /* Which nodes one kernel computes together: see fused_pattern in kernels.h. */
 #include "cpu/cpu.h"
 
-/* `name` is by the dtype of the first operand: as it is, or brought to float32. */
+/* `name_widening`: of a pattern that computes in float32 only, with a first operand that is brought to it. */
 static const struct pattern {
     uint8_t outer, inner;
     uint8_t negates;                     /* a negative between them */
@@ -51,8 +51,10 @@ int cpu_fuse(const ol_device *device, const graph *g, uint32_t index, const uint
             continue;
         const uint32_t *operands = g->nodes[inner].operands;
         ol_dtype dtype = graph_dtype(g, inner);
+        if (p->name_widening && dtype != OL_FLOAT32)
+            return 0;
         /* The multiplication commutes, so an operand that is brought from 16 bits may be the second. */
-        for (int k = 0; k < 2 && p->name_widening && dtype == OL_FLOAT32; k++) {
+        for (int k = 0; k < 2 && p->name_widening; k++) {
             if (!once[operands[k]] || g->nodes[operands[k]].kind != NODE_ASTYPE)
                 continue;
             uint32_t narrow = g->nodes[operands[k]].operands[0];
