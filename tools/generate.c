@@ -147,6 +147,36 @@ static void add_primitive(generated *c, int32_t primitive, bool *failed) {
     append(c, &v, failed);
 }
 
+static void add_unary(generated *c, const char *name, uint32_t operand, bool *failed) {
+    generated_value v = { .kind = STEP_PRIMITIVE, .primitive = ol_primitive_find(name), .operands = { operand }, .family = -1 };
+    if (ol_primitive_result(v.primitive, c->values[operand].dtype, &v.dtype)) {
+        join_shape(&v, &c->values[operand]);
+        append(c, &v, failed);
+    }
+}
+
+/* What backends have single kernels for, which random steps seldom make: softplus(x + y), exp(x y), exp(-(x y)), with an
+ * operand brought to float32 now and then. */
+static void add_idiom(generated *c, bool *failed) {
+    bool is_sum = chance(c, 40);
+    if (chance(c, 40)) {
+        uint32_t operand = pick(c, -1, failed);
+        if (!*failed) {
+            add_astype(c, operand, OL_FLOAT32, failed);
+        }
+    }
+    for (int step = 0; step < 3 && !*failed; step++) {
+        uint32_t last = (uint32_t)c->n_values - 1;
+        if (step == 0) {
+            add_primitive(c, ol_primitive_find(is_sum ? "add" : "multiply"), failed);
+        } else if (step == 2) {
+            add_unary(c, is_sum ? "softplus" : "exp", last, failed);
+        } else if (!is_sum && chance(c, 50)) {
+            add_unary(c, "negative", last, failed);
+        }
+    }
+}
+
 static void add_broadcast_like(generated *c, bool *failed) {
     generated_value v = { .kind = STEP_BROADCAST_LIKE, .family = -1 };
     v.operands[0] = pick(c, -1, failed);
@@ -196,6 +226,8 @@ static void add_step(generated *c, bool *failed) {
         add_broadcast_like(c, failed);
     } else if (kind < 32) {
         add_broadcast_to(c, failed);
+    } else if (kind < 36) {
+        add_idiom(c, failed);
     } else {
         add_primitive(c, (int32_t)below(c, (uint64_t)ol_primitive_count()), failed);
     }
