@@ -1,8 +1,14 @@
 /* Kernels for several nodes at once (cpu/fuse.c): used where they should be and nowhere else, with the bits of the single
- * kernels, which the composed path runs. */
+ * kernels, which the composed path runs; and kernels that look results up. */
 #include "graph_cases.h"
 
+#include <fenv.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 typedef struct subject {
     int outer_is_softplus, negates;
@@ -24,6 +30,13 @@ static int build(ol_graph *g, const ol_value *in, ol_value *out, void *user)
         out[1] = inner;
     if (s->twice)
         out[1] = ol_abs(g, inner);
+    return 0;
+}
+
+static int build_sigmoid(ol_graph *g, const ol_value *in, ol_value *out, void *user)
+{
+    (void)user;
+    out[0] = ol_sigmoid(g, in[0]);
     return 0;
 }
 
@@ -167,10 +180,73 @@ static void in_place(void **state)
     }
 }
 
+/* ---- Tables ---- */
+
+/* bfloat16 sigmoid and softplus of all inputs in one long run (by table, where there are tables) and in runs of 7. */
+static int long_runs_equal_short_ones(ol_device *device, int sum)
+{
+    static uint16_t x[65536], y[65536], whole[65536], parts[65536];
+    static const subject by_sum = { .outer_is_softplus = 1, .left = OL_BFLOAT16, .right = OL_BFLOAT16 };
+    ol_composite *c = sum ? compile(device, &by_sum) : compile_on(device, build_sigmoid, NULL, 2, DTYPES(OL_BFLOAT16, OL_BFLOAT16), 1);
+    for (int i = 0; i < 65536; i++) {
+        x[i] = (uint16_t)i;
+        y[i] = 0x8000;                       /* -0: the sum is x */
+    }
+    ol_error error;
+    int ok = 1;
+    for (int64_t done = 0, length; done < 65536; done += length) {
+        length = done + 7 < 65536 ? 7 : 65536 - done;
+        ol_tensor in[] = { vector_of(x + done, OL_BFLOAT16, length), vector_of(y + done, OL_BFLOAT16, length) };
+        ol_tensor out = vector_of(parts + done, OL_BFLOAT16, length);
+        ok &= ol_replay(c, NULL, in, &out, &error) == OL_OK;
+    }
+    ol_tensor in[] = { vector_of(x, OL_BFLOAT16, 65536), vector_of(y, OL_BFLOAT16, 65536) }, out = vector_of(whole, OL_BFLOAT16, 65536);
+    ok &= ol_replay(c, NULL, in, &out, &error) == OL_OK;
+    ol_composite_destroy(c);
+    return ok && memcmp(whole, parts, sizeof whole) == 0;
+}
+
+static void set_upward(void) { fesetround(FE_UPWARD); }
+static void set_toward_zero(void) { fesetround(FE_TOWARDZERO); }
+static void set_traps(void) { feenableexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW | FE_UNDERFLOW | FE_INEXACT); }
+static void set_flushing(void)
+{
+#if defined(__x86_64__)
+    _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+}
+
+/* The first device of a process may be made under any floating-point state: its tables are right, and the state is as it was.
+ * Runs first, since it needs processes that have made no device yet. */
+static void tables_under_any_host_state(void **state)
+{
+    (void)state;
+    static void (*const set[])(void) = { NULL, set_upward, set_toward_zero, set_traps, set_flushing };
+    for (size_t i = 0; i < COUNT(set); i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            ol_device *device;
+            ol_error error;
+            feclearexcept(FE_ALL_EXCEPT);
+            if (set[i])
+                set[i]();
+            int mode = fegetround();
+            int made = ol_device_cpu(NULL, &device, &error) == OL_OK;
+            int kept = fegetround() == mode && !fetestexcept(FE_ALL_EXCEPT);
+            fesetenv(FE_DFL_ENV);
+            _exit(!made ? 1 : !kept ? 2 : !long_runs_equal_short_ones(device, 0) ? 3 : !long_runs_equal_short_ones(device, 1) ? 4 : 0);
+        }
+        int status = -1;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+            fail_msg("host state %zu: the child ended with %#x", i, (unsigned)status);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest fused[] = {
-        cmocka_unit_test(fused_where_nothing_else_reads), cmocka_unit_test(bits_of_the_single_kernels), cmocka_unit_test(in_place),
+        cmocka_unit_test(tables_under_any_host_state), cmocka_unit_test(fused_where_nothing_else_reads), cmocka_unit_test(bits_of_the_single_kernels), cmocka_unit_test(in_place),
     };
     return HARNESS_RUN(argc, argv, fused);
 }

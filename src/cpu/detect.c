@@ -1,6 +1,7 @@
 /* Which SIMD levels this machine runs. The compiler's builtins read CPUID and, for AVX, the register state that the system
  * saves (XGETBV), so a kernel or hypervisor that hides the wide registers is believed. */
 #include "cpu/cpu.h"
+#include "numerics/fpenv.h"
 
 #include <stddef.h>
 #include <threads.h>
@@ -32,11 +33,13 @@ const kernel_table *cpu_level_kernels(ol_cpu_level level)
 
 static void prepare_all(void)
 {
+    fpenv host = fpenv_begin();
     for (int level = OL_CPU_BASELINE; level <= OL_CPU_NEON; level++) {
         const kernel_table *kernels = cpu_level_kernels((ol_cpu_level)level);
         if (kernels && kernels->prepare && ol_cpu_level_available((ol_cpu_level)level))
             kernels->prepare();
     }
+    fpenv_end(host);
 }
 
 void cpu_levels_prepare(void)
