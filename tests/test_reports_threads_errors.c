@@ -398,6 +398,35 @@ static void A66_fork_after_the_pool_has_run(void **state)
     live_device = NULL;
 }
 
+/* ---- Signals ---- */
+
+/* A signal that the host holds back waits for the host: no thread of the pool takes it, and the caller's mask is as it was. */
+static int held_signal_in_child(void)
+{
+    sigset_t before, after, held, pending;
+    sigprocmask(SIG_SETMASK, NULL, &before);
+    ol_device *device = device_with(2, NULL);
+    sigprocmask(SIG_SETMASK, NULL, &after);
+    for (int s = 1; s < 32; s++)
+        if (sigismember(&before, s) != sigismember(&after, s))
+            return 1;
+    ol_composite *c = compile_costly(device);
+    sigemptyset(&held);
+    sigaddset(&held, SIGTERM);
+    sigprocmask(SIG_BLOCK, &held, NULL);
+    kill(getpid(), SIGTERM);
+    if (!c || !replay_large(c))
+        return 2;
+    sigpending(&pending);
+    return sigismember(&pending, SIGTERM) ? 0 : 3;
+}
+
+static void signals_are_the_hosts(void **state)
+{
+    (void)state;
+    in_child(held_signal_in_child);
+}
+
 /* ---- A68, A75, A79: graphs that do not compile elsewhere ---- */
 
 BUILDER(build_product_of_sums)
@@ -586,7 +615,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(A60_never_the_result_of_a_freed_composite), cmocka_unit_test(A62_tracing_running_and_destroying_are_independent),
         cmocka_unit_test(A63_the_hosts_rounding_flushing_and_traps), cmocka_unit_test(A63_constants_traced_under_another_state),
         cmocka_unit_test(A65_exit_with_live_composites), cmocka_unit_test(A65_unload_with_live_composites),
-        cmocka_unit_test(A66_fork_after_the_pool_has_run), cmocka_unit_test(A68_many_inputs_in_one_launch),
+        cmocka_unit_test(signals_are_the_hosts), cmocka_unit_test(A66_fork_after_the_pool_has_run), cmocka_unit_test(A68_many_inputs_in_one_launch),
         cmocka_unit_test(A75_infinite_and_nan_constants), cmocka_unit_test(A76_compile_time_is_linear_in_nodes),
         cmocka_unit_test(A77_many_inputs_and_outputs), cmocka_unit_test(A77_too_many_is_an_error_with_the_limit),
         cmocka_unit_test(A79_a_constant_subgraph_that_is_nan),

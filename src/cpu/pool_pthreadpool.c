@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <pthreadpool.h>
+#include <signal.h>
 
 const int pool_available = 1;
 
@@ -31,13 +32,29 @@ static int try_threads(pthread_mutex_t *gate, size_t n)
     return ok;
 }
 
+/* The host's signals are for the host's threads, which may have blocked them to look at them in their own time: one of ours
+ * would take them. Threads inherit the mask of the one that starts them. What a thread does to itself stays its own. */
+static void block_signals(sigset_t *host)
+{
+    static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF };
+    sigset_t blocked;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        sigdelset(&blocked, own[i]);
+    pthread_sigmask(SIG_BLOCK, &blocked, host);
+}
+
 pool *pool_create(size_t n_threads)
 {
     pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    sigset_t host;
+    block_signals(&host);
     pthread_mutex_lock(&gate);
     int ok = try_threads(&gate, n_threads - 1);             /* the caller's is one of the pool's */
     pthread_mutex_destroy(&gate);
-    return ok ? (pool *)pthreadpool_create(n_threads) : NULL;
+    pool *p = ok ? (pool *)pthreadpool_create(n_threads) : NULL;
+    pthread_sigmask(SIG_SETMASK, &host, NULL);
+    return p;
 }
 
 void pool_destroy(pool *p)
