@@ -229,9 +229,10 @@ typedef struct ol_cpu_options {
     ol_allocator allocator;            /* zeroed: aligned_alloc and free */
 } ol_cpu_options;
 
-/* A CPU device. `options` may be NULL. Starts the library's own threads unless n_threads is 1 or the host gives its own; in a
- * process forked later there are none, and replays run on the caller's thread. OL_ERROR_DEVICE where the level (also one named by ONELAUNCH_CPU) is unknown or not
- * available on this machine. Destroy it with ol_device_destroy; composites keep it alive. */
+/* A CPU device. `options` may be NULL. Starts the library's own threads unless n_threads is 1 or the host gives its own; they
+ * block signals, and in a process forked later there are none, and replays run on the caller's thread. OL_ERROR_DEVICE where
+ * the level (also one named by ONELAUNCH_CPU) is unknown or not available on this machine. Destroy it with ol_device_destroy;
+ * composites keep it alive. */
 OL_API ol_status ol_device_cpu(const ol_cpu_options *options, ol_device **device, ol_error *error);
 /* Gives up the caller's reference. NULL is allowed. Not while another thread still uses the handle itself. */
 OL_API void ol_device_destroy(ol_device *device);

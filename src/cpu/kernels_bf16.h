@@ -85,7 +85,7 @@ BF16_2(divide, num_divide_f32(a, b))
 /* sigmoid and softplus, in blocks: what works on bits (clamping magnitudes, putting NaN back) has loops of its own over 16-bit
  * elements, twice as many to a vector as words. Of a NaN the arithmetic makes some number. */
 #define BF16_BLOCK 512
-#define BF16_CLAMP (0x42bc)                      /* NUM_CLAMP_BF16 */
+#define BF16_CLAMP 0x42bc                        /* NUM_CLAMP_BF16 */
 
 static inline void clamp_magnitudes_bf16(uint16_t *magnitude, const t_bf16 *x, size_t n) {
     KERNEL_LOOP {
@@ -145,40 +145,30 @@ static inline void add_block_bf16(uint16_t *sum, const t_bf16 *x, const t_bf16 *
 /* The next block of n > 1 elements: an even number. The last of an odd number goes by itself. */
 static inline size_t bf16_block(size_t n) { return n < BF16_BLOCK ? n & ~(size_t)1 : BF16_BLOCK; }
 
-static void loop_sigmoid_bf16(KERNEL_ARGUMENTS) {
-    t_bf16 *result = out;
-    const t_bf16 *p = x;
-    int by_table = BF16_BY_TABLE(n);
-    (void)y, (void)z;
-    for (size_t length; n > 1; result += length, p += length, n -= length) {
-        length = bf16_block(n);
-        if (by_table && length == BF16_BLOCK)
-            sigmoid_by_table_bf16(result, p, length);
-        else
-            sigmoid_block_bf16(result, p, length);
+/* The loop of name_block_bf16, and of name_by_table_bf16 for the whole blocks of a long run. */
+#define BF16_BLOCKED(name)                                                                                                    \
+    static inline void name##_either_bf16(t_bf16 *result, const t_bf16 *x, size_t length, int by_table) {                     \
+        if (by_table && length == BF16_BLOCK)                                                                                 \
+            name##_by_table_bf16(result, x, length);                                                                          \
+        else                                                                                                                  \
+            name##_block_bf16(result, x, length);                                                                             \
+    }                                                                                                                         \
+    static void loop_##name##_bf16(KERNEL_ARGUMENTS) {                                                                        \
+        t_bf16 *result = out;                                                                                                 \
+        const t_bf16 *p = x;                                                                                                  \
+        int by_table = BF16_BY_TABLE(n);                                                                                      \
+        (void)y, (void)z;                                                                                                     \
+        for (size_t length; n > 1; result += length, p += length, n -= length) {                                              \
+            length = bf16_block(n);                                                                                           \
+            name##_either_bf16(result, p, length, by_table);                                                                  \
+        }                                                                                                                     \
+        if (n) *result = num_##name##_bf16(*p);                                                                               \
     }
-    if (n) *result = num_sigmoid_bf16(*p);
-}
 
-static inline void softplus_any_bf16(t_bf16 *result, const t_bf16 *x, size_t length, int by_table) {
-    if (by_table && length == BF16_BLOCK)
-        softplus_by_table_bf16(result, x, length);
-    else
-        softplus_block_bf16(result, x, length);
-}
+BF16_BLOCKED(sigmoid)
+BF16_BLOCKED(softplus)
 
-static void loop_softplus_bf16(KERNEL_ARGUMENTS) {
-    t_bf16 *result = out;
-    const t_bf16 *p = x;
-    int by_table = BF16_BY_TABLE(n);
-    (void)y, (void)z;
-    for (size_t length; n > 1; result += length, p += length, n -= length) {
-        length = bf16_block(n);
-        softplus_any_bf16(result, p, length, by_table);
-    }
-    if (n) *result = num_softplus_bf16(*p);
-}
-
+/* Of two nodes (kernels_fused.h): the sum is rounded, and stays in a block. */
 static void loop_softplus_add_bf16(KERNEL_ARGUMENTS) {
     t_bf16 *result = out;
     const t_bf16 *p = x, *q = y;
@@ -188,7 +178,7 @@ static void loop_softplus_add_bf16(KERNEL_ARGUMENTS) {
         _Alignas(64) uint16_t sum[BF16_BLOCK];
         length = bf16_block(n);
         add_block_bf16(sum, p, q, length);
-        softplus_any_bf16(result, sum, length, by_table);
+        softplus_either_bf16(result, sum, length, by_table);
     }
     if (n) *result = num_softplus_bf16(num_add_bf16(*p, *q));
 }

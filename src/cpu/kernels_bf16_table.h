@@ -1,8 +1,9 @@
 /* bfloat16 sigmoid and softplus of long runs by tables, for AVX-512, whose gathers are faster than the arithmetic.
  *
  * A table has an entry for each magnitude between TABLE_LOW, below which neither function changes, and TABLE_HIGH, above which
- * sigmoid does not and softplus is x or 0: 2,621, for either sign. They are filled by the arithmetic when the first device of
- * this level is made (kernel_table's prepare). Short runs, a few tokens that come once in a while, would only wait for the table's memory. */
+ * sigmoid does not and softplus is x or 0: 2,621, for either sign. They are filled by the arithmetic when a process makes its
+ * first device (kernel_table's prepare). Short runs, a few tokens that come once in a while, would only wait for the table's
+ * memory. */
 #ifndef OL_CPU_KERNELS_BF16_TABLE_H
 #define OL_CPU_KERNELS_BF16_TABLE_H
 
