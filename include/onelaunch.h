@@ -169,12 +169,20 @@ OL_UNARY(floor)        OL_UNARY(ceil)         OL_UNARY(round)        /* half to 
 /* float primitives */
 OL_UNARY(sqrt)         OL_UNARY(rsqrt)        OL_UNARY(reciprocal)
 OL_UNARY(exp)          OL_UNARY(expm1)        OL_UNARY(log)          OL_UNARY(log1p)
-OL_UNARY(sigmoid)      OL_UNARY(softplus)     OL_UNARY(tanh)
+OL_UNARY(exp2)         OL_UNARY(log2)         OL_UNARY(log10)
+OL_UNARY(sigmoid)      OL_UNARY(softplus)     OL_UNARY(silu)         /* x sigmoid(x), one rounding */
+OL_UNARY(sin)          OL_UNARY(cos)          OL_UNARY(tan)          /* radians, of any size */
+OL_UNARY(arcsin)       OL_UNARY(arccos)       OL_UNARY(arctan)
+OL_UNARY(sinh)         OL_UNARY(cosh)         OL_UNARY(tanh)
+OL_UNARY(arcsinh)      OL_UNARY(arccosh)      OL_UNARY(arctanh)
+OL_UNARY(erf)          OL_UNARY(erfinv)
 /* to bool */
 OL_UNARY(logical_not)  OL_UNARY(isnan)        OL_UNARY(isinf)        OL_UNARY(isfinite)
 OL_UNARY(bitwise_invert)                      /* integers and bool */
 OL_BINARY(add)         OL_BINARY(subtract)    OL_BINARY(multiply)
+OL_BINARY(power)                              /* IEEE 754 pow; an integer to a negative power is 0, of 1 and -1 their power */
 OL_BINARY(divide)      OL_BINARY(logaddexp)   /* float primitives */
+OL_BINARY(arctan2)     OL_BINARY(hypot)       /* float primitives */
 OL_BINARY(floor_divide) OL_BINARY(remainder)  /* Python's signs; an integer by zero gives 0 */
 OL_BINARY(maximum)     OL_BINARY(minimum)     /* NaN if either is */
 OL_BINARY(equal)       OL_BINARY(not_equal)   OL_BINARY(less)        OL_BINARY(less_equal)

@@ -60,10 +60,30 @@ static inline uint32_t join_untied_bf16(float lower, float upper) {
 #define KERNEL_OWN_sigmoid_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_softplus_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_tanh_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_exp2_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_log2_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_log10_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_silu_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_sin_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_cos_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_tan_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_sinh_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_cosh_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_arcsin_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_arccos_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_arctan_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_arcsinh_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_arccosh_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_arctanh_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_erf_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_erfinv_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_add_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_subtract_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_multiply_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_divide_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_power_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_arctan2_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_hypot_bf16 ~, KERNEL_NONE
 
 BF16_1(square, join_bf16, num_square_f32(a))
 BF16_1(floor, join_bf16, num_floor_f32(a))
@@ -77,10 +97,30 @@ BF16_1(expm1, join_untied_bf16, num_unless_nan32(a, num_expm1_for_bf16(a)))
 BF16_1(log, join_bf16, num_log_special32(a, num_log_for_bf16(a)))
 BF16_1(log1p, join_untied_bf16, num_log1p_special32(a, num_log1p_for_bf16(a)))
 BF16_1(tanh, join_untied_bf16, num_unless_nan32(a, num_tanh_for_bf16(a)))
+BF16_1(exp2, join_bf16, num_unless_nan32(a, num_canonical32(num_exp2_for_bf16(a))))
+BF16_1(log2, join_bf16, num_unless_nan32(a, num_canonical32(num_log2_for_bf16(a))))
+BF16_1(log10, join_bf16, num_unless_nan32(a, num_canonical32(num_log10_for_bf16(a))))
+BF16_1(silu, join_bf16, num_unless_nan32(a, num_canonical32(num_silu_for_bf16(a))))
+BF16_1(sin, join_bf16, num_unless_nan32(a, num_canonical32(num_sin_for_bf16(a))))
+BF16_1(cos, join_bf16, num_unless_nan32(a, num_canonical32(num_cos_for_bf16(a))))
+BF16_1(tan, join_bf16, num_unless_nan32(a, num_canonical32(num_tan_for_bf16(a))))
+BF16_1(sinh, join_bf16, num_unless_nan32(a, num_canonical32(num_sinh_for_bf16(a))))
+BF16_1(cosh, join_bf16, num_unless_nan32(a, num_canonical32(num_cosh_for_bf16(a))))
+BF16_1(arcsin, join_bf16, num_unless_nan32(a, num_canonical32(num_arcsin_for_bf16(a))))
+BF16_1(arccos, join_bf16, num_unless_nan32(a, num_canonical32(num_arccos_for_bf16(a))))
+BF16_1(arctan, join_bf16, num_unless_nan32(a, num_canonical32(num_arctan_for_bf16(a))))
+BF16_1(arcsinh, join_bf16, num_unless_nan32(a, num_canonical32(num_arcsinh_for_bf16(a))))
+BF16_1(arccosh, join_bf16, num_unless_nan32(a, num_canonical32(num_arccosh_for_bf16(a))))
+BF16_1(arctanh, join_bf16, num_unless_nan32(a, num_canonical32(num_arctanh_for_bf16(a))))
+BF16_1(erf, join_bf16, num_unless_nan32(a, num_canonical32(num_erf_for_bf16(a))))
+BF16_1(erfinv, join_bf16, num_unless_nan32(a, num_canonical32(num_erfinv_for_bf16(a))))
 BF16_2(add, num_add_f32(a, b))
 BF16_2(subtract, num_subtract_f32(a, b))
 BF16_2(multiply, num_multiply_f32(a, b))
 BF16_2(divide, num_divide_f32(a, b))
+BF16_2(power, num_canonical32(num_power_for_bf16(a, b)))
+BF16_2(arctan2, num_canonical32(num_arctan2_for_bf16(a, b)))
+BF16_2(hypot, num_canonical32(num_hypot_for_bf16(a, b)))
 
 /* sigmoid and softplus, in blocks: what works on bits (clamping magnitudes, putting NaN back) has loops of its own over 16-bit
  * elements, twice as many to a vector as words. Of a NaN the arithmetic makes some number. */

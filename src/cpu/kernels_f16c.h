@@ -106,10 +106,30 @@ static inline void narrow_block(t_f16 *out, const float *x, int length) {
 #define KERNEL_OWN_sigmoid_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_softplus_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_tanh_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_exp2_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_log2_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_log10_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_silu_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_sin_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_cos_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_tan_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_sinh_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_cosh_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_arcsin_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_arccos_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_arctan_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_arcsinh_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_arccosh_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_arctanh_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_erf_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_erfinv_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_add_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_subtract_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_multiply_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_divide_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_power_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_arctan2_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_hypot_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_fma_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_equal_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_not_equal_f16 ~, KERNEL_NONE
@@ -134,10 +154,30 @@ F16C_1(log1p, num_log1p_special32(a[i], num_log1p_for_f16(a[i])))
 F16C_1(sigmoid, num_unless_nan32(a[i], num_sigmoid_for_f16(a[i])))
 F16C_1(softplus, num_unless_nan32(a[i], num_softplus_for_f16(a[i])))
 F16C_1(tanh, num_unless_nan32(a[i], num_tanh_for_f16(a[i])))
+F16C_1(exp2, num_unless_nan32(a[i], num_canonical32(num_exp2_for_f16(a[i]))))
+F16C_1(log2, num_unless_nan32(a[i], num_canonical32(num_log2_for_f16(a[i]))))
+F16C_1(log10, num_unless_nan32(a[i], num_canonical32(num_log10_for_f16(a[i]))))
+F16C_1(silu, num_unless_nan32(a[i], num_canonical32(num_silu_for_f16(a[i]))))
+F16C_1(sin, num_unless_nan32(a[i], num_canonical32(num_sin_for_f16(a[i]))))
+F16C_1(cos, num_unless_nan32(a[i], num_canonical32(num_cos_for_f16(a[i]))))
+F16C_1(tan, num_unless_nan32(a[i], num_canonical32(num_tan_for_f16(a[i]))))
+F16C_1(sinh, num_unless_nan32(a[i], num_canonical32(num_sinh_for_f16(a[i]))))
+F16C_1(cosh, num_unless_nan32(a[i], num_canonical32(num_cosh_for_f16(a[i]))))
+F16C_1(arcsin, num_unless_nan32(a[i], num_canonical32(num_arcsin_for_f16(a[i]))))
+F16C_1(arccos, num_unless_nan32(a[i], num_canonical32(num_arccos_for_f16(a[i]))))
+F16C_1(arctan, num_unless_nan32(a[i], num_canonical32(num_arctan_for_f16(a[i]))))
+F16C_1(arcsinh, num_unless_nan32(a[i], num_canonical32(num_arcsinh_for_f16(a[i]))))
+F16C_1(arccosh, num_unless_nan32(a[i], num_canonical32(num_arccosh_for_f16(a[i]))))
+F16C_1(arctanh, num_unless_nan32(a[i], num_canonical32(num_arctanh_for_f16(a[i]))))
+F16C_1(erf, num_unless_nan32(a[i], num_canonical32(num_erf_for_f16(a[i]))))
+F16C_1(erfinv, num_unless_nan32(a[i], num_canonical32(num_erfinv_for_f16(a[i]))))
 F16C_2(add, num_add_f32(a[i], b[i]))
 F16C_2(subtract, num_subtract_f32(a[i], b[i]))
 F16C_2(multiply, num_multiply_f32(a[i], b[i]))
 F16C_2(divide, num_divide_f32(a[i], b[i]))
+F16C_2(power, num_canonical32(num_power_for_f16(a[i], b[i])))
+F16C_2(arctan2, num_canonical32(num_arctan2_for_f16(a[i], b[i])))
+F16C_2(hypot, num_canonical32(num_hypot_for_f16(a[i], b[i])))
 F16C_3(fma, num_canonical32(num_fma_for_f16(a[i], b[i], c[i])))
 F16C_COMPARE(equal)
 F16C_COMPARE(not_equal)

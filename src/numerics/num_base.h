@@ -150,6 +150,13 @@ NUM_FN float num_clamp_positive32(float x, float high) {
  * negative NaNs, Arm and PTX make others). */
 NUM_FN float num_canonical32(float x) { return x == x ? x : num_from_bits32(NUM_NAN_BITS_F32); }
 
+/* A result, or that it is open: an evaluation that tells where it is not sure of the rounding, or not made for the argument.
+ * Kernels run it over a block and look at the open elements again, one by one (kernels_own.h, SECOND_LOOK). */
+typedef struct num_tried32 {
+    float value;
+    uint32_t open;
+} num_tried32;
+
 /* y, or the canonical NaN where the argument x is one: for evaluations that lose a NaN on the way. */
 NUM_FN float num_unless_nan32(float x, float y) { return x == x ? y : num_from_bits32(NUM_NAN_BITS_F32); }
 

@@ -167,6 +167,13 @@ NUM_FN float num_remainder_large32(float x, float y) {
     return num_finish_remainder(num_copysign32((float)rest, x), x, y);
 }
 
+NUM_FN num_tried32 num_remainder_try32(float x, float y) {
+    num_tried32 out = { num_remainder_small32(x, y), (uint32_t)num_remainder_large(x, y) };
+    return out;
+}
+
+NUM_FN float num_remainder_again32(float x, float y) { return num_remainder_large32(x, y); }
+
 NUM_FN float num_remainder_f32(float x, float y) {
     return num_remainder_large(x, y) ? num_remainder_large32(x, y) : num_remainder_small32(x, y);
 }

@@ -2,7 +2,15 @@
 #ifndef NUM_HALF_H
 #define NUM_HALF_H
 
+#include "num_arc.h"
+#include "num_arc_hyperbolic.h"
+#include "num_base2.h"
+#include "num_erf.h"
 #include "num_float32.h"
+#include "num_hyperbolic.h"
+#include "num_hypot.h"
+#include "num_power.h"
+#include "num_trigonometric.h"
 #include "num_log32.h"
 #include "num_logaddexp.h"
 

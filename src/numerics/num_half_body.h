@@ -110,4 +110,36 @@ NUM_FN uint16_t HALF(log1p)(uint16_t x) {
     return (((x & 0x7fffu) == 0) | (x == HALF_INF)) ? x : y;
 }
 
+/* These give special values themselves, in float32. */
+#define HALF_1(name)                                                                                                          \
+    NUM_FN uint16_t HALF(name)(uint16_t x) {                                                                                  \
+        return HALF(unless_nan)(x, HALF_NARROW(HALF_BY_FLOAT32(name)(HALF_WIDEN(x))));                                        \
+    }
+#define HALF_2(name)                                                                                                          \
+    NUM_FN uint16_t HALF(name)(uint16_t x, uint16_t y) {                                                                      \
+        return HALF_NARROW(HALF_BY_FLOAT32(name)(HALF_WIDEN(x), HALF_WIDEN(y)));                                              \
+    }
+HALF_1(exp2)
+HALF_1(log2)
+HALF_1(log10)
+HALF_1(silu)
+HALF_1(sin)
+HALF_1(cos)
+HALF_1(tan)
+HALF_1(sinh)
+HALF_1(cosh)
+HALF_1(arcsin)
+HALF_1(arccos)
+HALF_1(arctan)
+HALF_1(arcsinh)
+HALF_1(arccosh)
+HALF_1(arctanh)
+HALF_1(erf)
+HALF_1(erfinv)
+HALF_2(power)
+HALF_2(arctan2)
+HALF_2(hypot)
+#undef HALF_1
+#undef HALF_2
+
 #undef HALF_NUMBER

@@ -139,6 +139,7 @@ NUM_FN uint8_t num_add_b8(uint8_t x, uint8_t y) { return (x | y) != 0; }
 NUM_FN uint8_t num_subtract_b8(uint8_t x, uint8_t y) { return (x != 0) ^ (y != 0); }
 NUM_FN uint8_t num_multiply_b8(uint8_t x, uint8_t y) { return (x != 0) & (y != 0); }
 NUM_FN uint8_t num_floor_divide_b8(uint8_t x, uint8_t y) { return (x != 0) & (y != 0); }
+NUM_FN uint8_t num_power_b8(uint8_t x, uint8_t y) { return (x != 0) | (y == 0); }
 NUM_FN uint8_t num_maximum_b8(uint8_t x, uint8_t y) { return (x | y) != 0; }
 NUM_FN uint8_t num_minimum_b8(uint8_t x, uint8_t y) { return (x != 0) & (y != 0); }
 NUM_FN uint8_t num_equal_b8(uint8_t x, uint8_t y) { return (x != 0) == (y != 0); }

@@ -40,7 +40,23 @@ NUM_FN INTEGER_T INTEGER(left_shift)(INTEGER_T x, INTEGER_T amount) {
     return (INTEGER_T)(by < INTEGER_BITS ? shifted : 0);
 }
 
+/* x^n for n >= 0, wrapped, as its low bits are: squares and products of the low bits. */
+NUM_FN INTEGER_T INTEGER(raise)(INTEGER_T x, INTEGER_U n) {
+    INTEGER_WIDE base = (INTEGER_WIDE)x, result = 1;
+    for (; n != 0; n = (INTEGER_U)(n >> 1)) {
+        result = n & 1 ? (INTEGER_WIDE)(result * base) : result;
+        base *= base;
+    }
+    return (INTEGER_T)result;
+}
+
 #if INTEGER_SIGNED
+
+/* To a negative power: 0, but of 1 and -1, whose powers are integers. */
+NUM_FN INTEGER_T INTEGER(power)(INTEGER_T x, INTEGER_T n) {
+    INTEGER_T unit = (INTEGER_T)(x == 1 ? 1 : x == -1 ? (n & 1 ? -1 : 1) : 0);
+    return n < 0 ? unit : INTEGER(raise)(x, (INTEGER_U)n);
+}
 
 /* The least integer is its own magnitude, as it wraps. */
 NUM_FN INTEGER_T INTEGER(abs)(INTEGER_T x) { return x < 0 ? INTEGER(negative)(x) : x; }
@@ -70,6 +86,7 @@ NUM_FN INTEGER_T INTEGER(remainder)(INTEGER_T x, INTEGER_T y) {
 
 #else
 
+NUM_FN INTEGER_T INTEGER(power)(INTEGER_T x, INTEGER_T n) { return INTEGER(raise)(x, n); }
 NUM_FN INTEGER_T INTEGER(abs)(INTEGER_T x) { return x; }
 NUM_FN INTEGER_T INTEGER(sign)(INTEGER_T x) { return x > 0; }
 

@@ -162,11 +162,19 @@ NUM_FN float num_logaddexp_exact32(float x, float y) {
     return (float)(h + (s.low + series));
 }
 
-NUM_FN float num_logaddexp_f32(float x, float y) {
+NUM_FN num_tried32 num_logaddexp_try32(float x, float y) {
     num_ordered32 xy = num_logaddexp_order32(x, y);
-    float result = (float)num_logaddexp64(xy);
-    if (num_logaddexp_cancels(xy.larger, result)) result = num_logaddexp_exact32(x, y);
-    return num_logaddexp_special32(x, y, result);
+    float sum = (float)num_logaddexp64(xy);
+    num_tried32 out = { num_logaddexp_special32(x, y, sum), (uint32_t)num_logaddexp_cancels(xy.larger, sum) };
+    return out;
+}
+
+/* Of what cancels, which is finite. */
+NUM_FN float num_logaddexp_again32(float x, float y) { return num_logaddexp_exact32(x, y); }
+
+NUM_FN float num_logaddexp_f32(float x, float y) {
+    num_tried32 tried = num_logaddexp_try32(x, y);
+    return tried.open ? num_logaddexp_again32(x, y) : tried.value;
 }
 
 #endif

@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "cpu/cpu.h"
+#include "approximate.h"
 #include "reference.h"
 
 #include <math.h>
@@ -22,7 +23,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BLOCK = 4096, SHOWN = 8 };
+enum { BLOCK = 4096 };
+static unsigned shown_limit = 8;
 #define TASK (1u << 22)                          /* inputs of one digest */
 
 typedef struct level_info {
@@ -50,15 +52,21 @@ static const struct { const format *format; ol_dtype dtype; } dtypes[] = {
     { &format_float32, OL_FLOAT32 }, { &format_float16, OL_FLOAT16 }, { &format_bfloat16, OL_BFLOAT16 },
 };
 
+enum { MAX_LEVELS = 4 };
+
 typedef struct run {
     const reference *reference;
     const format *format;
-    kernel_fn kernel;
+    approximate_fn approximate;
+    filter_fn filter;
+    const neighbourhood *table;                  /* of a 16-bit format's results */
+    const double *values;                        /* of all its patterns */
+    kernel_fn kernels[MAX_LEVELS];
+    int n_levels;
     uint64_t begin, end;                         /* inputs: x, or x << 16 | y */
     uint64_t samples;
-    uint64_t *digests;
-    const double *values;                        /* of all 16-bit patterns */
-    atomic_ullong next, near, wrong, sampled, shown;
+    uint64_t *digests[MAX_LEVELS];
+    atomic_ullong next, near, sampled, shown, wrong[MAX_LEVELS];
 } run;
 
 static uint64_t mix(uint64_t x) {                /* splitmix64 */
@@ -68,74 +76,107 @@ static uint64_t mix(uint64_t x) {                /* splitmix64 */
     return x ^ (x >> 31);
 }
 
-static void check(run *r, uint64_t input, double x, double y, uint32_t got) {
-    double absolute = 0;
-    double value = r->reference->approximate(x, y, &absolute);
-    uint32_t want;
-    if (r->reference->to_bool) {
-        want = value != 0;
-    } else {
-        double error = fabs(value) * r->reference->relative + absolute;
-        want = format_round(r->format, value);
-        int open = error > 0 && isfinite(value) && r->reference->exact
-                   && (format_round(r->format, value - error) != want || format_round(r->format, value + error) != want);
-        int sample = !open && r->reference->exact && isfinite(value) && value != 0
-                     && mix(input) % (1ull << 32) < r->samples;
-        if (open | sample) {
-            uint32_t decided = reference_exact_bits(r->reference, r->format, x, y);
-            atomic_fetch_add(open ? &r->near : &r->sampled, 1);
-            if (sample && decided != want) fprintf(stderr, "the reference's own bound fails at %a %a\n", x, y);
-            want = decided;
-        }
+typedef union results {
+    uint32_t w[BLOCK];
+    uint16_t h[BLOCK];
+    uint8_t b[BLOCK];
+} results;
+
+/* One thread's block of inputs: what they are, what they should give, what they gave. */
+typedef struct block {
+    results xs, ys, out[MAX_LEVELS];
+    double x[BLOCK], y[BLOCK], value[BLOCK], error[BLOCK];
+    int32_t open[BLOCK];
+    XXH3_state_t *states[MAX_LEVELS];
+} block;
+
+static size_t result_size(const run *r) { return r->reference->to_bool ? 1 : (size_t)r->format->size; }
+
+static uint32_t result_bits(const run *r, const results *out, int i) {
+    return result_size(r) == 1 ? out->b[i] : result_size(r) == 2 ? out->h[i] : out->w[i];
+}
+
+/* The right bits of an input whose approximation leaves them open. */
+static uint32_t decide(run *r, const block *b, int i) {
+    if (r->reference->to_bool) return b->value[i] != 0;
+    if (!r->reference->exact || !isfinite(b->value[i]) || b->error[i] == 0) return format_round(r->format, b->value[i]);
+    atomic_fetch_add(&r->near, 1);
+    return reference_exact_bits(r->reference, r->format, b->x[i], b->y[i]);
+}
+
+static void check_level(run *r, block *b, int level, int length) {
+    if (level > 0 && !memcmp(&b->out[level], &b->out[0], (size_t)length * result_size(r))) {
+        for (int i = 0; r->wrong[0] && i < length; i++)
+            if (b->open[i] == 2) atomic_fetch_add(&r->wrong[level], 1);
+        return;
     }
-    if (got != want) {
-        atomic_fetch_add(&r->wrong, 1);
-        if (atomic_fetch_add(&r->shown, 1) < SHOWN)
-            printf("  wrong: %s(%a, %a) gives %0*x, should be %0*x\n", r->reference->name, x, y, r->format->size * 2, got,
+    if (r->reference->to_bool)
+        for (int i = 0; i < length; i++) b->open[i] = b->out[level].b[i] != (b->value[i] != 0);
+    else
+        r->filter(b->value, b->error, &b->out[level], r->table, b->open, length);
+    for (int i = 0; i < length; i++) {
+        if (!b->open[i]) continue;
+        uint32_t want = decide(r, b, i), got = result_bits(r, &b->out[level], i);
+        if (got == want) continue;
+        b->open[i] = 2;
+        atomic_fetch_add(&r->wrong[level], 1);
+        if (atomic_fetch_add(&r->shown, 1) < shown_limit)
+            printf("  wrong: %s(%a, %a) gives %0*x, should be %0*x\n", r->reference->name, b->x[i], b->y[i], r->format->size * 2, got,
                    r->format->size * 2, want);
     }
 }
 
-static void check_task(run *r, uint64_t begin, uint64_t end, XXH3_state_t *state) {
-    static _Thread_local union { uint32_t w[BLOCK]; uint16_t h[BLOCK]; uint8_t b[BLOCK]; } xs, ys, out;
-    size_t out_size = r->reference->to_bool ? 1 : (size_t)r->format->size;
-    XXH3_64bits_reset(state);
-    for (uint64_t input = begin; input < end; input += BLOCK) {
-        int length = end - input < BLOCK ? (int)(end - input) : BLOCK;
-        for (int i = 0; i < length; i++) {
-            uint64_t k = input + (uint64_t)i;
-            if (r->format->size == 4) xs.w[i] = (uint32_t)k;
-            else if (r->reference->arity == 1) xs.h[i] = (uint16_t)k;
-            else xs.h[i] = (uint16_t)(k >> 16), ys.h[i] = (uint16_t)k;
-        }
-        r->kernel(&out, &xs, &ys, NULL, (size_t)length);
-        XXH3_64bits_update(state, &out, (size_t)length * out_size);
-        for (int i = 0; i < length; i++) {
-            double x, y = 0;
-            if (r->format->size == 4) {
-                float narrow;
-                memcpy(&narrow, &xs.w[i], sizeof narrow);
-                x = narrow;
-            } else {
-                x = r->values[xs.h[i]];
-                if (r->reference->arity == 2) y = r->values[ys.h[i]];
-            }
-            uint32_t got = out_size == 1 ? out.b[i] : out_size == 2 ? out.h[i] : out.w[i];
-            check(r, input + (uint64_t)i, x, y, got);
+/* One random input of the block: is it as near as the approximation says, and a few times nearer? Where double has no
+ * subnormals to spare. */
+static void check_sample(run *r, const block *b, uint64_t input, int length) {
+    int i = (int)(mix(input) % (uint64_t)length);
+    if (!r->reference->exact || !isfinite(b->value[i]) || b->error[i] == 0 || fabs(b->value[i]) < 0x1p-960 || mix(~input) % (1ull << 32) >= r->samples * BLOCK) return;
+    atomic_fetch_add(&r->sampled, 1);
+    if (reference_distance(r->reference, b->x[i], b->y[i], b->value[i]) <= b->error[i] / 4) return;
+    atomic_fetch_add(&r->wrong[0], 1);
+    fprintf(stderr, "the reference's own bound fails at %a %a\n", b->x[i], b->y[i]);
+}
+
+static void check_block(run *r, block *b, uint64_t input, int length) {
+    for (int i = 0; i < length; i++) {
+        uint64_t k = input + (uint64_t)i;
+        if (r->format->size == 4) {
+            float narrow;
+            b->xs.w[i] = (uint32_t)k;
+            memcpy(&narrow, &b->xs.w[i], sizeof narrow);
+            b->x[i] = narrow;
+        } else if (r->reference->arity == 1) {
+            b->xs.h[i] = (uint16_t)k;
+            b->x[i] = r->values[k];
+        } else {
+            b->xs.h[i] = (uint16_t)(k >> 16), b->ys.h[i] = (uint16_t)k;
+            b->x[i] = r->values[k >> 16], b->y[i] = r->values[k & 0xffff];
         }
     }
+    r->approximate(b->x, b->y, b->value, b->error, length);
+    for (int level = 0; level < r->n_levels; level++) {
+        r->kernels[level](&b->out[level], &b->xs, &b->ys, NULL, (size_t)length);
+        XXH3_64bits_update(b->states[level], &b->out[level], (size_t)length * result_size(r));
+        check_level(r, b, level, length);
+    }
+    check_sample(r, b, input, length);
 }
 
 static void *work(void *argument) {
     run *r = argument;
-    XXH3_state_t *state = XXH3_createState();
+    block *b = aligned_alloc(64, (sizeof *b + 63) / 64 * 64);
+    memset(b, 0, sizeof *b);
+    for (int level = 0; level < r->n_levels; level++) b->states[level] = XXH3_createState();
     for (;;) {
         uint64_t task = atomic_fetch_add(&r->next, 1), begin = r->begin + task * TASK;
         if (begin >= r->end) break;
-        check_task(r, begin, begin + TASK < r->end ? begin + TASK : r->end, state);
-        r->digests[task] = XXH3_64bits_digest(state);
+        uint64_t end = begin + TASK < r->end ? begin + TASK : r->end;
+        for (int level = 0; level < r->n_levels; level++) XXH3_64bits_reset(b->states[level]);
+        for (uint64_t input = begin; input < end; input += BLOCK) check_block(r, b, input, end - input < BLOCK ? (int)(end - input) : BLOCK);
+        for (int level = 0; level < r->n_levels; level++) r->digests[level][task] = XXH3_64bits_digest(b->states[level]);
     }
-    XXH3_freeState(state);
+    for (int level = 0; level < r->n_levels; level++) XXH3_freeState(b->states[level]);
+    free(b);
     reference_thread_end();
     return NULL;
 }
@@ -148,19 +189,19 @@ static double seconds(void) {
 
 /* A result depends on its own element alone, whatever its neighbours and however long the run: every input of a 16-bit
  * primitive again, in other orders and in runs of 1 to 600, against the results in input order. Returns how many differ. */
-static unsigned long long check_neighbours(const run *r) {
+static unsigned long long check_neighbours(const run *r, kernel_fn kernel) {
     static uint16_t in[65536], first[65536], again[65536];
-    size_t out_size = r->reference->to_bool ? 1 : 2;
+    size_t out_size = result_size(r);
     unsigned long long differing = 0;
     for (uint32_t i = 0; i < 65536; i++) in[i] = (uint16_t)i;
-    r->kernel(first, in, in, in, 65536);
+    kernel(first, in, in, in, 65536);
     for (uint32_t order = 0; order < 64; order++) {
         uint32_t step = (uint32_t)mix(order) | 1u, start = (uint32_t)mix(order + 1000);       /* odd: a permutation */
         for (uint32_t i = 0; i < 65536; i++) in[i] = (uint16_t)(start + i * step);
         for (uint32_t done = 0, length; done < 65536; done += length) {
             length = 1 + (uint32_t)mix(order * 65536ull + done) % 600;
             length = length < 65536 - done ? length : 65536 - done;
-            r->kernel((char *)again + done * out_size, in + done, in + done, in + done, length);
+            kernel((char *)again + done * out_size, in + done, in + done, in + done, length);
         }
         for (uint32_t i = 0; i < 65536; i++)
             differing += memcmp((char *)again + i * out_size, (char *)first + in[i] * out_size, out_size) != 0;
@@ -168,37 +209,71 @@ static unsigned long long check_neighbours(const run *r) {
     return differing;
 }
 
+/* The neighbourhoods of all results of a 16-bit format, by magnitude; NaN have none. */
+static void fill_neighbourhoods(const format *f, neighbourhood *table) {
+    for (uint32_t m = 0; m < 32768; m++) {
+        double own = format_value(f, m), overflow = ldexp(1, 128);
+        if (f->infinity == 0x7c00u) overflow = 65536;
+        double next = m + 1 >= f->infinity ? overflow : format_value(f, m + 1);
+        double below = m == 0 ? 0 : format_value(f, m - 1);
+        table[m] = (neighbourhood){ own, m == f->infinity ? (below + overflow) / 2 : (below + own) / 2, m == f->infinity ? INFINITY : (own + next) / 2 };
+        if (m > f->infinity) table[m].value = m == f->nan ? NAN : 0, table[m].low = INFINITY;
+    }
+}
+
+/* The fastest approximations that this machine runs. */
+static void choose_approximation(run *r) {
+    const approximation *list = approximations_baseline;
+    const filters *filter = &filters_baseline;
+#if defined(__x86_64__)
+    if (ol_cpu_level_available(OL_CPU_AVX2)) list = approximations_avx2, filter = &filters_avx2;
+    if (ol_cpu_level_available(OL_CPU_AVX512)) list = approximations_avx512, filter = &filters_avx512;
+#endif
+    while (strcmp(list->name, r->reference->name)) list++;
+    r->approximate = list->function;
+    r->filter = r->format->size == 4 ? filter->of_float32 : filter->of_16_bits;
+}
+
 /* Returns whether all was right. */
-static int prove(const reference *ref, int d, const level_info *level, unsigned shard, unsigned shards, int threads,
-                 uint64_t samples) {
+static int prove(const reference *ref, int d, const level_info *const *chosen_levels, int n_levels, unsigned shard, unsigned shards,
+                 int threads, uint64_t samples) {
     static double values[65536];
-    run r = { .reference = ref, .format = dtypes[d].format, .samples = samples, .values = values };
-    int p = 0;
+    static neighbourhood table[32768];
+    run r = { .reference = ref, .format = dtypes[d].format, .samples = samples, .values = values, .table = table, .n_levels = n_levels };
+    int p = 0, ok = 1;
     while (strcmp(primitive_names[p], ref->name)) p++;
-    r.kernel = cpu_level_kernels(level->level)->primitive[p][dtypes[d].dtype];
+    choose_approximation(&r);
     uint64_t inputs = r.format->size == 2 && ref->arity == 1 ? 1ull << 16 : 1ull << 32;
-    if (r.format->size == 2)
+    if (r.format->size == 2) {
         for (uint32_t i = 0; i < 65536; i++) values[i] = format_value(r.format, i);
+        fill_neighbourhoods(r.format, table);
+    }
     r.begin = inputs * shard / shards;
     r.end = inputs * (shard + 1) / shards;
     uint64_t tasks = (r.end - r.begin + TASK - 1) / TASK;
-    r.digests = calloc(tasks, sizeof *r.digests);
+    for (int l = 0; l < n_levels; l++) {
+        r.kernels[l] = cpu_level_kernels(chosen_levels[l]->level)->primitive[p][dtypes[d].dtype];
+        r.digests[l] = calloc(tasks, sizeof **r.digests);
+    }
     double start = seconds();
     pthread_t thread[256];
     for (int i = 1; i < threads; i++) pthread_create(&thread[i], NULL, work, &r);
     work(&r);                                    /* with --threads 1 no thread is made: emulators may not have them */
     for (int i = 1; i < threads; i++) pthread_join(thread[i], NULL);
-    if (r.format->size == 2 && ref->arity == 1) {
-        unsigned long long differing = check_neighbours(&r);
-        if (differing) printf("  wrong: %llu results depend on their neighbours\n", differing);
-        atomic_fetch_add(&r.wrong, differing);
+    for (int l = 0; l < n_levels; l++) {
+        if (r.format->size == 2 && ref->arity == 1) {
+            unsigned long long differing = check_neighbours(&r, r.kernels[l]);
+            if (differing) printf("  wrong: %llu results depend on their neighbours\n", differing);
+            atomic_fetch_add(&r.wrong[l], differing);
+        }
+        printf("%-14s %-9s %-9s inputs %llu near %llu samples %llu wrong %llu seconds %.1f digest %016llx\n", ref->name,
+               r.format->name, chosen_levels[l]->name, (unsigned long long)(r.end - r.begin), r.near, r.sampled, r.wrong[l],
+               seconds() - start, (unsigned long long)XXH3_64bits(r.digests[l], tasks * sizeof **r.digests));
+        ok &= r.wrong[l] == 0;
+        free(r.digests[l]);
     }
-    printf("%-14s %-9s %-9s inputs %llu near %llu samples %llu wrong %llu seconds %.1f digest %016llx\n", ref->name,
-           r.format->name, level->name, (unsigned long long)(r.end - r.begin), r.near, r.sampled, r.wrong, seconds() - start,
-           (unsigned long long)XXH3_64bits(r.digests, tasks * sizeof *r.digests));
     fflush(stdout);
-    free(r.digests);
-    return r.wrong == 0;
+    return ok;
 }
 
 static int chosen(const char *option, const char *name) {
@@ -213,17 +288,18 @@ int main(int count, char **arguments) {
     const char *op = "all", *dtype = "all", *level = "all";
     unsigned shard = 0, shards = 1;
     int threads = (int)sysconf(_SC_NPROCESSORS_ONLN), ok = 1, ran = 0;
-    uint64_t samples = 1u << 19;                 /* of 2^32 */
+    uint64_t samples = 1u << 20;                 /* of 2^32 */
     for (int i = 1; i < count; i++) {
         const char *value = i + 1 < count ? arguments[i + 1] : "";
         if (!strcmp(arguments[i], "--op")) op = value;
         else if (!strcmp(arguments[i], "--dtype")) dtype = value;
         else if (!strcmp(arguments[i], "--level")) level = value;
         else if (!strcmp(arguments[i], "--threads")) threads = atoi(value);
+        else if (!strcmp(arguments[i], "--show")) shown_limit = (unsigned)atoi(value);
         else if (!strcmp(arguments[i], "--samples")) samples = strtoull(value, NULL, 0);
         else if (!strcmp(arguments[i], "--shard") && sscanf(value, "%u/%u", &shard, &shards) == 2 && shard < shards) ;
         else {
-            fprintf(stderr, "usage: prove [--op LIST] [--dtype LIST] [--level LIST] [--shard i/n] [--threads n] [--samples n]\n");
+            fprintf(stderr, "usage: prove [--op LIST] [--dtype LIST] [--level LIST] [--shard i/n] [--threads n] [--samples n] [--show n]\n");
             return 2;
         }
         i++;
@@ -231,19 +307,21 @@ int main(int count, char **arguments) {
     if (threads < 1) threads = 1;
     if (threads > 256) threads = 256;
     cpu_levels_prepare();
-    for (int i = 0; i < reference_count; i++)
-        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
-            for (size_t l = 0; l < sizeof levels / sizeof *levels; l++) {
-                const reference *r = &reference_list[i];
-                if (!chosen(op, r->name) || !chosen(dtype, dtypes[d].format->name) || !chosen(level, levels[l].name)) continue;
-                if (r->arity == 2 && dtypes[d].format->size == 4) continue;
-                if (!ol_cpu_level_available(levels[l].level)) {
-                    fprintf(stderr, "%s: not on this machine\n", levels[l].name);
-                    continue;
-                }
-                ok &= prove(r, (int)d, &levels[l], shard, shards, threads, samples);
-                ran++;
-            }
+    const level_info *chosen_levels[MAX_LEVELS];
+    int n_levels = 0;
+    for (size_t l = 0; l < sizeof levels / sizeof *levels; l++) {
+        if (!chosen(level, levels[l].name)) continue;
+        if (ol_cpu_level_available(levels[l].level)) chosen_levels[n_levels++] = &levels[l];
+        else fprintf(stderr, "%s: not on this machine\n", levels[l].name);
+    }
+    for (int i = 0; n_levels && i < reference_count; i++)
+        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+            const reference *r = &reference_list[i];
+            if (!chosen(op, r->name) || !chosen(dtype, dtypes[d].format->name)) continue;
+            if (r->arity == 2 && dtypes[d].format->size == 4) continue;
+            ok &= prove(r, (int)d, chosen_levels, n_levels, shard, shards, threads, samples);
+            ran++;
+        }
     if (!ran) fprintf(stderr, "nothing chosen\n");
     return ran && ok ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-/* What a primitive's result should be, found without the library's numerics: by libm in double with a bound on its error,
- * and by MPFR wherever that bound leaves a doubt about the rounding (Ziv's strategy, as a filter). */
+/* What a primitive's result should be, found without the library's numerics: by libm in double with a bound on its error
+ * (approximate.h), and by MPFR wherever that bound leaves a doubt about the rounding (Ziv's strategy, as a filter). */
 #ifndef PROVE_REFERENCE_H
 #define PROVE_REFERENCE_H
 
@@ -22,9 +22,8 @@ typedef struct reference {
     const char *name;
     int arity;
     int to_bool;
-    double relative;                   /* bound on the relative error of `approximate`; 0: exact */
-    double (*approximate)(double x, double y, double *absolute);      /* may add an absolute error bound */
-    void (*exact)(mpfr_t result, double x, double y);                 /* NULL where approximate is exact */
+    int precision;                     /* of `exact`, in bits */
+    void (*exact)(mpfr_t result, double x, double y);                 /* NULL where the approximation is exact */
 } reference;
 
 const reference *reference_find(const char *name);
@@ -37,6 +36,8 @@ double format_value(const format *f, uint32_t bits);
 uint32_t format_round(const format *f, double value);
 /* The same for the result of r->exact, whose precision is ample. Slow. */
 uint32_t reference_exact_bits(const reference *r, const format *f, double x, double y);
+/* |exact - value|, rounded up, and how many of `error` that is. */
+double reference_distance(const reference *r, double x, double y, double value);
 /* Frees what MPFR keeps per thread. */
 void reference_thread_end(void);
 
