@@ -157,6 +157,47 @@ static uint64_t round_enclosed(const format *f, enclosing function, const mpfr_t
     }
 }
 
+/* x / (1 + e^-x): one rounding more than sigmoid. */
+static void enclose_silu(mpfr_t value, mpfr_t error, const mpfr_t x, const mpfr_t y)
+{
+    mpfr_t ten;
+    enclose_sigmoid(value, error, x, y);
+    mpfr_mul(value, value, x, MPFR_RNDN);
+    mpfr_init2(ten, 8);
+    mpfr_set_ui(ten, 10, MPFR_RNDN);
+    relative_error(error, value, ten);
+    mpfr_clear(ten);
+}
+
+/* The v between 0 and 2^7 with erf(v) = |x| < 1, by bisection: erf grows, so that the interval is an enclosure. Of large x by
+ * erfc, whose value tells them apart. */
+static void enclose_erfinv(mpfr_t value, mpfr_t error, const mpfr_t x, const mpfr_t y)
+{
+    mpfr_prec_t p = mpfr_get_prec(value);
+    mpfr_t low, high, middle, f, wanted;
+    (void)y;
+    mpfr_inits2(p, low, high, middle, f, (mpfr_ptr)0);
+    mpfr_init2(wanted, 400);                                         /* 1 - |x|, exactly */
+    mpfr_abs(wanted, x, MPFR_RNDN);
+    mpfr_ui_sub(wanted, 1, wanted, MPFR_RNDN);
+    mpfr_abs(low, x, MPFR_RNDD);                                     /* x sqrt(pi) / 2 <= erfinv(x) */
+    mpfr_mul_d(low, low, 0.875, MPFR_RNDD);
+    mpfr_mul_2ui(high, low, 6, MPFR_RNDU);
+    while (mpfr_sub(f, high, low, MPFR_RNDU), mpfr_get_exp(f) > mpfr_get_exp(low) - 80) {
+        mpfr_add(middle, low, high, MPFR_RNDN);
+        mpfr_div_2ui(middle, middle, 1, MPFR_RNDN);
+        mpfr_erfc(f, middle, MPFR_RNDN);
+        int below = mpfr_cmp_d(middle, 0.5) < 0 ? (mpfr_erf(f, middle, MPFR_RNDN), mpfr_cmpabs(f, x) < 0) : mpfr_greater_p(f, wanted);
+        mpfr_set(below ? low : high, middle, MPFR_RNDN);
+    }
+    mpfr_add(value, low, high, MPFR_RNDN);
+    mpfr_div_2ui(value, value, 1, MPFR_RNDN);
+    mpfr_sub(error, high, low, MPFR_RNDU);
+    if (mpfr_signbit(x))
+        mpfr_neg(value, value, MPFR_RNDN);
+    mpfr_clears(low, high, middle, f, wanted, (mpfr_ptr)0);
+}
+
 static reference_value logaddexp(const format *f, const mpfr_t x, const mpfr_t y)
 {
     reference_value r = { 0 };
@@ -189,6 +230,26 @@ static uint64_t sigmoid(const format *f, const mpfr_t x)
         return bits;
     }
     return round_enclosed(f, enclose_sigmoid, x, x, &ignored);
+}
+
+static uint64_t silu(const format *f, const mpfr_t x)
+{
+    uint64_t ignored, sign = mpfr_signbit(x) ? 1ull << (f->width - 1) : 0;
+    if (mpfr_nan_p(x))
+        return f->nan;
+    if (mpfr_zero_p(x) || mpfr_inf_p(x))
+        return mpfr_inf_p(x) && !sign ? f->infinity : sign;          /* silu(-inf) is the limit, -0 */
+    return round_enclosed(f, enclose_silu, x, x, &ignored);
+}
+
+static uint64_t erfinv(const format *f, const mpfr_t x)
+{
+    uint64_t ignored, sign = mpfr_signbit(x) ? 1ull << (f->width - 1) : 0;
+    if (mpfr_nan_p(x) || mpfr_cmpabs_ui(x, 1) > 0)
+        return f->nan;
+    if (mpfr_zero_p(x) || mpfr_cmpabs_ui(x, 1) == 0)
+        return mpfr_zero_p(x) ? sign : sign | f->infinity;
+    return round_enclosed(f, enclose_erfinv, x, x, &ignored);
 }
 
 /* ---- Quotient and remainder of floats: Python's signs ----------------------------------------------------------------- */
@@ -278,6 +339,36 @@ static uint64_t round_directed(const format *f, directed function, const mpfr_t 
     }
 }
 
+/* The same of two operands. Where the two ends stay apart, the result is within 2^-1000 of halfway of itself but not exact:
+ * MPFR gives the ternary value that tells. arctan2 of a subnormal quotient that is halfway is one of these. */
+typedef int (*directed_2)(mpfr_t, const mpfr_t, const mpfr_t, mpfr_rnd_t);
+
+static reference_value round_directed_2(const format *f, directed_2 function, const mpfr_t x, const mpfr_t y, int is_open)
+{
+    for (mpfr_prec_t p = 64;; p *= 2) {
+        mpfr_t low, high, shift;
+        mpfr_inits2(p, low, high, shift, (mpfr_ptr)0);
+        int inexact = function(low, x, y, MPFR_RNDD);
+        reference_value r = { .bits = encode(f, low), .other = encode(f, low) };
+        int decided = 1;
+        if (inexact) {
+            function(high, x, y, MPFR_RNDU);
+            decided = encode(f, high) == r.bits;
+            if (is_open && decided && mpfr_regular_p(low)) {         /* what else is within 0.5001 ulp */
+                long exponent = mpfr_get_exp(low) - f->precision;
+                mpfr_set_d(shift, 0.0001, MPFR_RNDU);
+                mpfr_mul_2si(shift, shift, exponent < f->emin - 1 ? f->emin - 1 : exponent, MPFR_RNDN);
+                mpfr_sub(low, low, shift, MPFR_RNDD);
+                mpfr_add(high, high, shift, MPFR_RNDU);
+                r.other = encode(f, low) != r.bits ? encode(f, low) : encode(f, high);
+            }
+        }
+        mpfr_clears(low, high, shift, (mpfr_ptr)0);
+        if (decided)
+            return r;
+    }
+}
+
 static int inverse_root(mpfr_t r, const mpfr_t x, mpfr_rnd_t rounding)
 {
     if (mpfr_zero_p(x)) {                                            /* IEEE 754 rSqrt, where MPFR has +inf for both */
@@ -355,6 +446,11 @@ static reference_value float_result(int32_t p, const format *f, mpfr_t r, const 
     case PRIMITIVE_rsqrt: return bits_of(round_directed(f, inverse_root, x));
     case PRIMITIVE_reciprocal: return bits_of(round_directed(f, inverse, x));
     case PRIMITIVE_sigmoid: return bits_of(sigmoid(f, x));
+    case PRIMITIVE_silu: return bits_of(silu(f, x));
+    case PRIMITIVE_erfinv: return bits_of(erfinv(f, x));
+    case PRIMITIVE_power: return round_directed_2(f, mpfr_pow, x, y, f->precision == 24);
+    case PRIMITIVE_arctan2: return round_directed_2(f, mpfr_atan2, x, y, f->precision == 24);
+    case PRIMITIVE_hypot: return round_directed_2(f, mpfr_hypot, x, y, 0);
     case PRIMITIVE_logaddexp: return logaddexp(f, x, y);
     case PRIMITIVE_softplus: {
         mpfr_set_zero(r, 1);
@@ -441,6 +537,17 @@ static __int128 shifted(int32_t p, ol_dtype dtype, __int128 x, __int128 amount)
     return out ? (x < 0 ? -1 : 0) : x >> amount;
 }
 
+/* x^n, its low 64 bits, by squares from the top bit of n; to a negative power the quotient toward zero, 0 of 0. */
+static __int128 raised(__int128 x, __int128 n)
+{
+    if (n < 0)
+        return x == 1 ? 1 : x == -1 ? (n % 2 ? -1 : 1) : 0;
+    uint64_t r = 1, base = (uint64_t)x;
+    for (int bit = 63; bit >= 0; bit--)
+        r = r * r * (((uint64_t)n >> bit & 1) ? base : 1);
+    return (__int128)r;
+}
+
 static reference_value integer_primitive(int32_t p, ol_dtype dtype, const reference_value *operands)
 {
     __int128 v[3] = { 0 };
@@ -456,6 +563,7 @@ static reference_value integer_primitive(int32_t p, ol_dtype dtype, const refere
     case PRIMITIVE_add: r = x + y; break;
     case PRIMITIVE_subtract: r = x - y; break;
     case PRIMITIVE_multiply: r = (__int128)((unsigned __int128)(uint64_t)x * (uint64_t)y); break;
+    case PRIMITIVE_power: r = raised(x, y); break;
     case PRIMITIVE_floor_divide: r = floor_quotient(x, y); break;
     case PRIMITIVE_remainder: r = y == 0 ? 0 : x - y * floor_quotient(x, y); break;
     case PRIMITIVE_maximum: r = x > y ? x : y; break;

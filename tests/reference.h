@@ -3,7 +3,7 @@
  * Floats go through MPFR: each result is the exact one (or, for the functions that MPFR lacks, an enclosure narrow enough to
  * decide) rounded once to the node's dtype. Integers are plain C on 128 bits. Nothing of src/numerics is used.
  *
- * float32 logaddexp is promised within 0.5001 ulp only. Where its exact result is so close to the middle of two floats that
+ * float32 logaddexp, power and arctan2 are promised within 0.5001 ulp only. Where the exact result is so close to the middle of two floats that
  * either is allowed, the value has another one beside it, and what is computed from it is uncertain and not to be compared. */
 #ifndef OL_REFERENCE_H
 #define OL_REFERENCE_H
