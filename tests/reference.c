@@ -239,6 +239,8 @@ static uint64_t silu(const format *f, const mpfr_t x)
         return f->nan;
     if (mpfr_zero_p(x) || mpfr_inf_p(x))
         return mpfr_inf_p(x) && !sign ? f->infinity : sign;          /* silu(-inf) is the limit, -0 */
+    if (mpfr_cmp_si(x, -100000) < 0)
+        return sign;                                                 /* e^x is less than any format's, maybe than MPFR's least */
     return round_enclosed(f, enclose_silu, x, x, &ignored);
 }
 
