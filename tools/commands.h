@@ -6,6 +6,7 @@
 int cmd_rates(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_parity(int argc, char **argv);
+int cmd_digest(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_devices(int argc, char **argv);

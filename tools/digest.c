@@ -47,19 +47,22 @@ uint64_t digest_inputs(int arity, size_t element_bytes) {
     return 0;
 }
 
-void digest_fill(int arity, size_t element_bytes, uint64_t first, size_t n, void *x, void *y) {
+void digest_fill(int arity, size_t element_bytes, uint64_t first, uint64_t stride, size_t n, void *x, void *y) {
+    uint64_t index = first;
     if (element_bytes == 2) {
         uint16_t *xs = x, *ys = y;
-        for (size_t i = 0; i < n; i++) xs[i] = (uint16_t)(arity == 1 ? first + i : (first + i) >> 16);
-        for (size_t i = 0; arity == 2 && i < n; i++) ys[i] = (uint16_t)(first + i);
+        for (size_t i = 0; i < n; i++) xs[i] = (uint16_t)(arity == 1 ? first + i * stride : (first + i * stride) >> 16);
+        for (size_t i = 0; arity == 2 && i < n; i++) ys[i] = (uint16_t)(first + i * stride);
     } else {
         uint32_t *xs = x, *ys = y;
-        if (arity == 1)
-            for (size_t i = 0; i < n; i++) xs[i] = (uint32_t)(first + i);
-        else
-            for (size_t i = 0; i < n; i++) sample_pair(first + i, &xs[i], &ys[i]);
+        for (size_t i = 0; i < n; i++, index += stride) {
+            if (arity == 1) xs[i] = (uint32_t)index;
+            else sample_pair(index, &xs[i], &ys[i]);
+        }
     }
 }
+
+uint64_t digest_stride(int arity, size_t element_bytes) { return digest_inputs(arity, element_bytes) <= 1ull << 16 ? 1 : 4099; }
 
 uint64_t digest_chunk(const void *results, size_t bytes) { return XXH3_64bits(results, bytes); }
 

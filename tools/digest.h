@@ -23,8 +23,12 @@
 
 /* How many inputs a primitive of so many operands of so many bytes each has; 0 where none are defined. */
 uint64_t digest_inputs(int arity, size_t element_bytes);
-/* Writes the inputs first, first + 1, ... first + n - 1: n elements of x, and of y where there are two operands. */
-void digest_fill(int arity, size_t element_bytes, uint64_t first, size_t n, void *x, void *y);
+/* Writes the inputs first, first + stride, ... n of them: n elements of x, and of y where there are two operands. */
+void digest_fill(int arity, size_t element_bytes, uint64_t first, uint64_t stride, size_t n, void *x, void *y);
+
+/* The strided digest, which takes milliseconds, is over the inputs whose index is a multiple of this: all of the 2^16, one in
+ * 4,099 (a prime) of more. */
+uint64_t digest_stride(int arity, size_t element_bytes);
 
 uint64_t digest_chunk(const void *results, size_t bytes);
 uint64_t digest_all(const uint64_t *chunks, size_t n);

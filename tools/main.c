@@ -16,6 +16,7 @@ static const struct command {
     { "rates", cmd_rates, "compute the gated-delta rates of a checkpoint's layers" },
     { "check", cmd_check, "run case files and report each miss" },
     { "parity", cmd_parity, "compare replay with the composed path on generated inputs" },
+    { "digest", cmd_digest, "compare the digests of primitives with the committed ones" },
     { "explain", cmd_explain, "show a graph, its program and its launches" },
     { "compare", cmd_compare, "compare two safetensors files, in units in the last place" },
     { "devices", cmd_devices, "list devices and SIMD levels" },

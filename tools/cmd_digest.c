@@ -1,0 +1,268 @@
+/* `onelaunch digest`: the digests of primitives (digest.h), recomputed on this machine and compared with the committed ones.
+ *
+ * The committed ones are tests/golden/digests.tsv, compiled in; --print makes its rows. */
+#include "cli.h"
+#include "commands.h"
+#include "digest.h"
+
+#include <argp.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct row {
+    const char *op, *dtype;
+    uint64_t whole, strided;
+};
+
+static const struct row committed[] = {
+#include "digests_table.h"
+    { NULL, NULL, 0, 0 },
+};
+
+static const ol_dtype dtypes[] = { OL_FLOAT32, OL_FLOAT16, OL_BFLOAT16 };
+enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
+enum { KEY_STRIDED = 256, KEY_PRINT };
+
+struct options {
+    const char *device;
+    int32_t n_threads;
+    bool *chosen;                                /* by primitive; NULL: all */
+    bool dtype_chosen[N_DTYPES];                 /* none: all */
+    bool strided, print;
+};
+
+static const struct argp_option option_table[] = {
+    { "op", 'o', "OP,...", 0, "Only these primitives", 0 },
+    { "dtype", 'y', "DTYPE,...", 0, "Only these: float32, float16, bfloat16", 0 },
+    { "device", 'd', "DEVICE", 0, "cpu (default) or cpu:LEVEL", 0 },
+    { "threads", 't', "N", 0, "Use at most N threads (default: one per CPU)", 0 },
+    { "strided", KEY_STRIDED, NULL, 0, "Only one input in 4,099 of those that have more than 65,536: seconds instead of minutes", 0 },
+    { "print", KEY_PRINT, NULL, 0, "Print the rows of tests/golden/digests.tsv and compare nothing", 0 },
+    { 0 },
+};
+
+/* Those with a digest: of one or two operands, which stay floats. */
+static bool has_digest(int32_t primitive, ol_dtype dtype) {
+    ol_dtype result;
+    const char *name = ol_primitive_name(primitive);
+    return ol_primitive_arity(primitive) <= 2 && strncmp(name, "logical_", 8) != 0 && ol_primitive_result(primitive, dtype, &result);
+}
+
+static void choose_ops(struct options *options, char *list, struct argp_state *state) {
+    if (!options->chosen && !(options->chosen = calloc((size_t)ol_primitive_count(), sizeof *options->chosen))) {
+        argp_failure(state, CLI_USAGE, 0, "out of memory");
+        return;
+    }
+    for (char *name; (name = strsep(&list, ","));) {
+        int32_t primitive = ol_primitive_find(name);
+        if (primitive < 0 || !has_digest(primitive, OL_FLOAT32)) {
+            argp_error(state, "--op %s: %s", cli_printable(name),
+                       primitive < 0 ? "no primitive has this name" : "digests are of primitives of one or two floats");
+            return;
+        }
+        options->chosen[primitive] = true;
+    }
+}
+
+static void choose_dtypes(struct options *options, char *list, struct argp_state *state) {
+    for (char *name; (name = strsep(&list, ","));) {
+        bool found = false;
+        for (int d = 0; d < N_DTYPES; d++) {
+            if (strcmp(name, ol_dtype_name(dtypes[d])) == 0) {
+                options->dtype_chosen[d] = found = true;
+            }
+        }
+        if (!found) {
+            argp_error(state, "--dtype %s: expected float32, float16 or bfloat16", cli_printable(name));
+        }
+    }
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state) {
+    struct options *options = state->input;
+    int64_t number;
+    switch (key) {
+    case 'o': choose_ops(options, argument, state); return 0;
+    case 'y': choose_dtypes(options, argument, state); return 0;
+    case 'd': options->device = argument; return 0;
+    case 't':
+        if (!cli_parse_int(argument, 1, 4096, &number)) {
+            argp_error(state, "--threads %s: expected a number from 1 to 4096", cli_printable(argument));
+        }
+        options->n_threads = (int32_t)number;
+        return 0;
+    case KEY_STRIDED: options->strided = true; return 0;
+    case KEY_PRINT: options->print = true; return 0;
+    case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", cli_printable(argument)); return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- One digest -------------------------------------------------------------------------------------------------------------- */
+
+struct job {
+    const char *command;
+    struct options options;
+    ol_device *device;
+    void *x, *y, *result;                        /* a chunk each, of the widest dtype */
+    uint64_t *chunks;                            /* digests of the chunks of one primitive */
+    cli_progress progress;
+    int64_t n_done, n_all;                       /* chunks of the whole job */
+};
+
+static int build(ol_graph *graph, const ol_value *in, ol_value *out, void *user) {
+    const int32_t *primitive = user;
+    out[0] = ol_apply(graph, *primitive, in, ol_primitive_arity(*primitive));
+    return 0;
+}
+
+static uint64_t stride_of(int32_t primitive, ol_dtype dtype, bool strided) {
+    return strided ? digest_stride(ol_primitive_arity(primitive), ol_dtype_size(dtype)) : 1;
+}
+
+static uint64_t n_inputs(int32_t primitive, ol_dtype dtype, bool strided) {
+    uint64_t stride = stride_of(primitive, dtype, strided);
+    return (digest_inputs(ol_primitive_arity(primitive), ol_dtype_size(dtype)) + stride - 1) / stride;
+}
+
+static int64_t n_chunks(uint64_t n) { return (int64_t)((n + DIGEST_CHUNK - 1) / DIGEST_CHUNK); }
+
+static bool compute(struct job *job, int32_t primitive, ol_dtype dtype, bool strided, uint64_t *digest) {
+    int arity = ol_primitive_arity(primitive);
+    size_t bytes = ol_dtype_size(dtype);
+    uint64_t n = n_inputs(primitive, dtype, strided), stride = stride_of(primitive, dtype, strided);
+    ol_composite *composite = NULL;
+    ol_error error = { 0 };
+    const ol_builder builder = { .build = build, .user = &primitive, .n_inputs = arity, .n_outputs = 1, .name = ol_primitive_name(primitive) };
+    ol_status status = ol_compile(job->device, &builder, (ol_dtype[]){ dtype, dtype }, &composite, &error);
+
+    for (uint64_t first = 0; status == OL_OK && first < n; first += DIGEST_CHUNK) {
+        int64_t length = (int64_t)(n - first < DIGEST_CHUNK ? n - first : DIGEST_CHUNK);
+        digest_fill(arity, bytes, first * stride, stride, (size_t)length, job->x, job->y);
+        ol_tensor inputs[2] = { ol_tensor_contiguous(job->x, dtype, 1, &length), ol_tensor_contiguous(job->y, dtype, 1, &length) };
+        ol_tensor output = ol_tensor_contiguous(job->result, ol_composite_output_dtype(composite, 0), 1, &length);
+        status = ol_replay(composite, NULL, inputs, &output, &error);
+        job->chunks[first / DIGEST_CHUNK] = digest_chunk(job->result, (size_t)length * ol_dtype_size(output.dtype));
+        cli_progress_show(&job->progress, ++job->n_done, job->n_all, ol_primitive_name(primitive));
+    }
+    ol_composite_destroy(composite);
+    if (status != OL_OK) {
+        cli_progress_clear(&job->progress);
+        cli_error(job->command, "%s %s: %s: %s", ol_primitive_name(primitive), ol_dtype_name(dtype), error.operation, error.description);
+        return false;
+    }
+    *digest = digest_all(job->chunks, (size_t)n_chunks(n));
+    return true;
+}
+
+/* ---- The command ------------------------------------------------------------------------------------------------------------- */
+
+static const struct row *find_row(int32_t primitive, ol_dtype dtype) {
+    for (const struct row *row = committed; row->op; row++) {
+        if (strcmp(row->op, ol_primitive_name(primitive)) == 0 && strcmp(row->dtype, ol_dtype_name(dtype)) == 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static bool is_chosen(const struct options *options, int32_t primitive, int d) {
+    bool any = false;
+    for (int i = 0; i < N_DTYPES; i++) {
+        any |= options->dtype_chosen[i];
+    }
+    return (!any || options->dtype_chosen[d]) && (!options->chosen || options->chosen[primitive]) && has_digest(primitive, dtypes[d]);
+}
+
+static bool print_row(struct job *job, int32_t primitive, ol_dtype dtype) {
+    uint64_t whole, strided;
+    if (!compute(job, primitive, dtype, false, &whole) || !compute(job, primitive, dtype, true, &strided)) {
+        return false;
+    }
+    cli_progress_clear(&job->progress);
+    printf("%s\t%s\t%016" PRIx64 "\t%016" PRIx64 "\n", ol_primitive_name(primitive), ol_dtype_name(dtype), whole, strided);
+    return true;
+}
+
+static bool check_row(struct job *job, int32_t primitive, ol_dtype dtype, bool *equal) {
+    const struct row *row = find_row(primitive, dtype);
+    uint64_t digest;
+    if (!compute(job, primitive, dtype, job->options.strided, &digest)) {
+        return false;
+    }
+    uint64_t expected = !row ? 0 : job->options.strided ? row->strided : row->whole;
+    *equal = row && digest == expected;
+    cli_progress_clear(&job->progress);
+    printf("%-14s %-9s %016" PRIx64 "  ", ol_primitive_name(primitive), ol_dtype_name(dtype), digest);
+    if (*equal) {
+        printf("equal\n");
+    } else if (row) {
+        printf("DIFFERS from the committed %016" PRIx64 "\n", expected);
+    } else {
+        printf("MISSING: no digest is committed\n");
+    }
+    return true;
+}
+
+static int run(struct job *job) {
+    int64_t n_equal = 0, n_other = 0;
+    for (int32_t p = 0; p < ol_primitive_count(); p++) {
+        for (int d = 0; d < N_DTYPES; d++) {
+            if (is_chosen(&job->options, p, d)) {
+                job->n_all += n_chunks(n_inputs(p, dtypes[d], job->options.strided));
+                job->n_all += job->options.print ? n_chunks(n_inputs(p, dtypes[d], true)) : 0;
+            }
+        }
+    }
+    cli_progress_begin(&job->progress);
+    for (int32_t p = 0; p < ol_primitive_count(); p++) {
+        for (int d = 0; d < N_DTYPES; d++) {
+            bool equal = true;
+            if (!is_chosen(&job->options, p, d)) {
+                continue;
+            }
+            if (!(job->options.print ? print_row(job, p, dtypes[d]) : check_row(job, p, dtypes[d], &equal))) {
+                return CLI_MISS;
+            }
+            *(equal ? &n_equal : &n_other) += 1;
+        }
+    }
+    cli_progress_clear(&job->progress);
+    if (!job->options.print) {
+        printf("%s:%s: %" PRId64 " digests equal, %" PRId64 " not\n", ol_device_name(job->device), ol_device_level(job->device), n_equal, n_other);
+    }
+    return n_other == 0 ? CLI_OK : CLI_MISS;
+}
+
+int cmd_digest(int argc, char **argv) {
+    static const struct argp argp = {
+        .options = option_table,
+        .parser = parse,
+        .doc = "Recomputes the digests of primitives on this machine and compares them with the committed ones: whether every result, on "
+               "every input, has the bits it has on every other machine."
+               "\vA digest is over all results in input order: all 2^32 inputs of float32, all 2^16 of float16 and bfloat16, all 2^32 pairs "
+               "of these, and of float32 pairs a fixed sample of 2^28.",
+    };
+    struct job job = { .command = argv[0] };
+    if (!cli_arguments(&argp, argc, argv, &job.options)) {
+        return CLI_USAGE;
+    }
+    int code = CLI_USAGE;
+    job.x = malloc(DIGEST_CHUNK * sizeof(float));
+    job.y = malloc(DIGEST_CHUNK * sizeof(float));
+    job.result = malloc(DIGEST_CHUNK * sizeof(float));
+    job.chunks = malloc(sizeof *job.chunks * (((size_t)1 << 32) / DIGEST_CHUNK));
+    if (!job.x || !job.y || !job.result || !job.chunks) {
+        cli_error(job.command, "out of memory");
+    } else if (cli_device(job.command, job.options.device, job.options.n_threads, &job.device)) {
+        code = run(&job);
+    }
+    ol_device_destroy(job.device);
+    free(job.x);
+    free(job.y);
+    free(job.result);
+    free(job.chunks);
+    free(job.options.chosen);
+    return code;
+}
