@@ -1,6 +1,8 @@
 /* Every primitive on its own: a one-node graph replayed on 4096 contiguous elements, one thread, for float32, float16 and
- * bfloat16 at each SIMD level this machine has, and astype between the three. Prints JSON; report.py makes the table.
+ * bfloat16 at each SIMD level this machine has, and astype between the three; for float32 beside other libraries' vector
+ * functions on the same elements (functions.h), which take turns with it. Prints JSON; report.py makes the tables.
  * The figures include a replay's fixed cost, spread over 4096 elements. */
+#include "functions.h"
 #include "measure.h"
 
 #include <onelaunch.h>
@@ -11,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_ELEMENTS = 4096, MAX_OPERANDS = 3, MAX_LEVELS = 8 };
+enum { N_ELEMENTS = 4096, MAX_OPERANDS = 3, MAX_LEVELS = 8, MAX_CONTESTANTS = 24 };
 static const ol_dtype dtypes[] = { OL_FLOAT32, OL_FLOAT16, OL_BFLOAT16 };
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
 
@@ -27,15 +29,22 @@ static int build(ol_graph *graph, const ol_value *in, ol_value *out, void *user)
     return 0;
 }
 
-/* Functions of positive numbers get those; a NaN may take another path through the hardware. */
-static int is_positive(const char *name) {
-    static const char *const names[] = { "sqrt", "rsqrt", "log", "log1p" };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return 1;
+/* A normal deviate of twice the usual width, brought to where the function is defined: a NaN may take another path through the
+ * hardware. */
+static double argument_of(const char *name, double value) {
+    static const char *const positive[] = { "sqrt", "rsqrt", "log", "log1p", "log2", "log10", "power", "arccosh" };
+    static const char *const unit[] = { "arcsin", "arccos", "arctanh", "erfinv" };
+    for (size_t i = 0; i < sizeof positive / sizeof *positive; i++) {
+        if (strcmp(name, positive[i]) == 0) {
+            return fabs(value) + (strcmp(name, "arccosh") == 0 ? 1.0 : 0.01);
         }
     }
-    return 0;
+    for (size_t i = 0; i < sizeof unit / sizeof *unit; i++) {
+        if (strcmp(name, unit[i]) == 0) {
+            return tanh(value / 2);
+        }
+    }
+    return value;
 }
 
 /* `wide` brought to the dtype by the library itself. */
@@ -63,6 +72,31 @@ static void call_replay(void *argument) {
     ol_replay(r->composite, NULL, r->inputs, &r->output, NULL);
 }
 
+/* One loop of another library. */
+struct peer_run {
+    function_loop loop;
+    const float *x, *y;
+    float *out;
+};
+
+static void call_peer(void *argument) {
+    struct peer_run *r = argument;
+    r->loop(r->out, r->x, r->y, N_ELEMENTS);
+}
+
+static const function_peer *peers_of(const char *level) {
+    static const function_peer none[] = { { NULL, NULL, NULL } };
+#if defined(__x86_64__)
+    if (strcmp(level, "avx2") == 0) {
+        return functions_avx2;
+    }
+    if (strcmp(level, "avx512") == 0) {
+        return functions_avx512;
+    }
+#endif
+    return strcmp(level, "baseline") == 0 ? functions_baseline : none;
+}
+
 struct memory {
     _Alignas(64) float wide[MAX_OPERANDS][N_ELEMENTS], operand[MAX_OPERANDS][N_ELEMENTS], result[N_ELEMENTS];
 };
@@ -74,7 +108,9 @@ static void bench_one(ol_device *const *devices, int n_levels, struct subject su
     const char *name = subject.primitive < 0 ? "astype" : ol_primitive_name(subject.primitive);
     int arity = subject.primitive < 0 ? 1 : ol_primitive_arity(subject.primitive);
     struct run runs[MAX_LEVELS];
-    contestant contestants[MAX_LEVELS];
+    contestant contestants[MAX_CONTESTANTS];
+    struct peer_run peer_runs[MAX_CONTESTANTS];
+    const char *library[MAX_CONTESTANTS];
     ol_dtype input_dtypes[MAX_OPERANDS] = { dtype, dtype, dtype };
     const ol_builder builder = { .build = build, .user = &subject, .n_inputs = arity, .n_outputs = 1, .name = name };
     uint64_t seed = 1;
@@ -85,7 +121,7 @@ static void bench_one(ol_device *const *devices, int n_levels, struct subject su
     for (int i = 0; i < arity; i++) {
         for (int e = 0; e < N_ELEMENTS; e++) {
             double value = 2.0 * measure_normal(&seed);
-            memory.wide[i][e] = (float)(input_dtypes[i] == OL_BOOL ? value > 0 : is_positive(name) ? fabs(value) + 0.01 : value);
+            memory.wide[i][e] = (float)(input_dtypes[i] == OL_BOOL ? value > 0 : i > 0 ? value : argument_of(name, value));
         }
         fill(devices[0], memory.wide[i], input_dtypes[i], memory.operand[i]);
     }
@@ -106,15 +142,29 @@ static void bench_one(ol_device *const *devices, int n_levels, struct subject su
         }
         contestants[l] = (contestant){ .name = ol_device_level(devices[l]), .call = call_replay, .argument = r };
     }
-    if (!measure(contestants, n_levels, seconds)) {
+    int n_contestants = n_levels;
+    for (int l = 0; l < n_levels && dtype == OL_FLOAT32; l++) {
+        for (const function_peer *peer = peers_of(ol_device_level(devices[l])); peer->primitive && n_contestants < MAX_CONTESTANTS; peer++) {
+            if (strcmp(peer->primitive, name) == 0) {
+                struct peer_run *r = &peer_runs[n_contestants];
+                *r = (struct peer_run){ peer->loop, memory.operand[0], memory.operand[1], memory.result };
+                library[n_contestants] = peer->peer;
+                contestants[n_contestants++] = (contestant){ .name = ol_device_level(devices[l]), .call = call_peer, .argument = r };
+            }
+        }
+    }
+    if (!measure(contestants, n_contestants, seconds * n_contestants / n_levels)) {
         fputs("bench_primitives: no memory for samples\n", stderr);
         exit(1);
     }
-    for (int l = 0; l < n_levels; l++) {
-        printf("%s\n    {\"primitive\": \"%s\", \"dtype\": \"%s\", \"result\": \"%s\", \"level\": \"%s\", \"best_ns\": %.1f, \"median_ns\": %.1f}",
-               separator ? "," : "", name, ol_dtype_name(dtype), ol_dtype_name(runs[l].output.dtype), contestants[l].name,
-               contestants[l].best_ns, contestants[l].median_ns);
+    for (int i = 0; i < n_contestants; i++) {
+        printf("%s\n    {\"library\": \"%s\", \"primitive\": \"%s\", \"dtype\": \"%s\", \"result\": \"%s\", \"level\": \"%s\", "
+               "\"best_ns\": %.1f, \"median_ns\": %.1f}",
+               separator ? "," : "", i < n_levels ? "onelaunch" : library[i], name, ol_dtype_name(dtype), ol_dtype_name(runs[0].output.dtype),
+               contestants[i].name, contestants[i].best_ns, contestants[i].median_ns);
         separator = 1;
+    }
+    for (int l = 0; l < n_levels; l++) {
         ol_composite_destroy(runs[l].composite);
     }
 }

@@ -370,25 +370,36 @@ def float32_ratio(results):
     )
 
 
-def primitives_table(results):
-    n = results.primitives["elements"]
-    levels = []
+def primitive_rows(results):
+    """{name: {(library, dtype, level): elements per ns}} in the order of the primitives, and the levels."""
+    n, rows, levels = results.primitives["elements"], {}, []
     for entry in results.primitives["primitives"]:
         if entry["level"] not in levels:
             levels.append(entry["level"])
-    rows, order = {}, []
-    for entry in results.primitives["primitives"]:
         name = entry["primitive"]
         if name == "astype":
             name = f"astype to {entry['result']}"
-        if name not in rows:
-            rows[name] = {}
-            order.append(name)
-        rows[name][entry["dtype"], entry["level"]] = n / entry["best_ns"]
-    dtypes = ["float32", "float16", "bfloat16"]
-    columns = [(dtype, level) for dtype in dtypes for level in levels]
-    return table(["elements per ns"] + [f"{dtype} {level}" for dtype, level in columns],
-                 [[name] + [f"{rows[name][c]:.2f}" if c in rows[name] else "" for c in columns] for name in order])
+        rows.setdefault(name, {})[entry["library"], entry["dtype"], entry["level"]] = n / entry["best_ns"]
+    return rows, levels
+
+
+def primitives_table(results):
+    rows, levels = primitive_rows(results)
+    columns = [("onelaunch", dtype, level) for dtype in ["float32", "float16", "bfloat16"] for level in levels]
+    return table(["elements per ns"] + [f"{dtype} {level}" for _, dtype, level in columns],
+                 [[name] + [f"{rates[c]:.2f}" if c in rates else "" for c in columns] for name, rates in rows.items()])
+
+
+def functions_table(results):
+    """float32 beside the other libraries, at each level; glibc's scalar functions are the same at all."""
+    rows, levels = primitive_rows(results)
+    columns = [(library, "float32", level) for level in levels for library in ["onelaunch", "SLEEF", "libmvec"]]
+    columns.append(("glibc", "float32", levels[0]))
+    lines = []
+    for name, rates in rows.items():
+        if any(c[0] != "onelaunch" and c in rates for c in columns):
+            lines.append([name] + [f"{rates[c]:.2f}" if c in rates else "" for c in columns])
+    return table(["elements per ns"] + [library if library == "glibc" else f"{library} {level}" for library, _, level in columns], lines)
 
 
 def machine_lines(results):
@@ -462,6 +473,14 @@ One-node graphs replayed on {results.primitives["elements"]} contiguous elements
 a bool result the dtype is that of its operands.
 
 {primitives_table(results)}
+
+## Float32 functions beside other libraries
+
+The same elements by SLEEF's 1-ulp vector functions (`u10`; `hypot`: `u05`), by glibc's libmvec (up to 4 ulp) and by glibc's scalar
+functions in a loop, in one run with the replays above. None of them is correctly rounded. What a library has not is made of what
+it has, as a user would: sigmoid and silu of exp and a division, softplus of log1p(exp(x)), which overflows.
+
+{functions_table(results)}
 
 ## How it was measured
 

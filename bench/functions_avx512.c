@@ -1,0 +1,2 @@
+#define FUNCTIONS functions_avx512
+#include "functions_body.h"

@@ -1,0 +1,2 @@
+#define FUNCTIONS functions_baseline
+#include "functions_body.h"
