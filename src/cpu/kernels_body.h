@@ -41,6 +41,7 @@ typedef float KERNEL_ALIAS t_f32;
 #define DTYPE_f32 OL_FLOAT32
 
 #define KERNEL_LOOP _Pragma("omp simd") for (size_t i = 0; i < n; i++)
+#define KERNEL_EACH(n) _Pragma("omp simd") for (int i = 0; i < (n); i++)
 #define KERNEL_ARGUMENTS void *out, const void *x, const void *y, const void *z, size_t n
 
 #include "kernels_own.h"

@@ -82,14 +82,25 @@ NUM_FN float num_fma_f32(float x, float y, float z) {
 #endif
 }
 
-/* For 16-bit operands, as a float32 that narrows exactly: x*y is exact in double, the sum is rounded to odd, then once to
- * the precision of the format. */
-NUM_FN float num_fma_for_f16(float x, float y, float z) {
-    return num_round_precision(num_sum_odd64((double)x * (double)y, (double)z), 11, -14);
+/* For 16-bit operands: x*y is exact in float32, the sum is rounded to odd and so narrows rightly. */
+NUM_FN float num_fma_for_f16(float x, float y, float z) { return num_sum_odd32(x * y, z); }
+
+/* Open where the product of two bfloat16 underflows float32, or may overflow it and be brought back by the sum. */
+NUM_FN num_tried32 num_fma_try_for_bf16(float x, float y, float z) {
+    float product = x * y, magnitude = num_abs32(product);
+    int small = (magnitude < 0x1p-110f) & (x != 0.0f) & (y != 0.0f);
+    int large = (magnitude > 0x1p126f) & (num_abs32(x) < num_inf32()) & (num_abs32(y) < num_inf32());
+    num_tried32 out = { num_canonical32(num_sum_odd32(product, z)), (uint32_t)(small | large) };
+    return out;
+}
+
+NUM_FN float num_fma_again_for_bf16(float x, float y, float z) {
+    return num_canonical32(num_round_precision(num_sum_odd64((double)x * (double)y, (double)z), 8, -126));
 }
 
 NUM_FN float num_fma_for_bf16(float x, float y, float z) {
-    return num_round_precision(num_sum_odd64((double)x * (double)y, (double)z), 8, -126);
+    num_tried32 tried = num_fma_try_for_bf16(x, y, z);
+    return tried.open ? num_fma_again_for_bf16(x, y, z) : tried.value;
 }
 
 /* ---- Quotient and remainder ----------------------------------------------------------------------------------------- */
@@ -173,6 +184,8 @@ NUM_FN num_tried32 num_remainder_try32(float x, float y) {
 }
 
 NUM_FN float num_remainder_again32(float x, float y) { return num_remainder_large32(x, y); }
+NUM_FN num_tried32 num_remainder_try_for_bf16(float x, float y) { return num_remainder_try32(x, y); }
+NUM_FN float num_remainder_again_for_bf16(float x, float y) { return num_remainder_large32(x, y); }
 
 NUM_FN float num_remainder_f32(float x, float y) {
     return num_remainder_large(x, y) ? num_remainder_large32(x, y) : num_remainder_small32(x, y);

@@ -12,7 +12,7 @@
 #include "num_power.h"
 #include "num_trigonometric.h"
 #include "num_log32.h"
-#include "num_logaddexp.h"
+#include "num_logaddexp32.h"
 
 #define HALF(name) num_##name##_f16
 #define HALF_BY_FLOAT32(name) num_##name##_for_f16
@@ -20,7 +20,6 @@
 #define HALF_NARROW num_narrow_f16
 #define HALF_NARROW_NUMBER num_narrow_number_f16
 #define HALF_TO num_to_f16
-#define HALF_ROUND(x) num_round_precision(x, 11, -14)
 #define HALF_INF 0x7c00u
 #define HALF_NAN NUM_NAN_BITS_F16
 #define HALF_ONE 0x3c00u
@@ -31,7 +30,6 @@
 #undef HALF_NARROW
 #undef HALF_NARROW_NUMBER
 #undef HALF_TO
-#undef HALF_ROUND
 #undef HALF_INF
 #undef HALF_NAN
 #undef HALF_ONE
@@ -42,7 +40,6 @@
 #define HALF_NARROW num_narrow_bf16
 #define HALF_NARROW_NUMBER num_narrow_number_bf16
 #define HALF_TO num_to_bf16
-#define HALF_ROUND(x) num_round_precision(x, 8, -126)
 #define HALF_INF 0x7f80u
 #define HALF_NAN NUM_NAN_BITS_BF16
 #define HALF_ONE 0x3f80u
@@ -53,7 +50,6 @@
 #undef HALF_NARROW
 #undef HALF_NARROW_NUMBER
 #undef HALF_TO
-#undef HALF_ROUND
 #undef HALF_INF
 #undef HALF_NAN
 #undef HALF_ONE

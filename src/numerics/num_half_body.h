@@ -1,8 +1,7 @@
 /* The primitives of one 16-bit float, included once for float16 and once for bfloat16 (num_half.h sets the macros).
  *
  * HALF(name) is num_<name>_<dtype>; HALF_BY_FLOAT32(name) its float32 evaluation; HALF_WIDEN is exact; HALF_NARROW rounds a
- * float32, HALF_NARROW_NUMBER one that is no NaN, HALF_TO a double; HALF_ROUND
- * rounds a double to a float32 that narrows exactly.
+ * float32, HALF_NARROW_NUMBER one that is no NaN, HALF_TO a double.
  * Arithmetic in float32 and a second rounding gives the bits of one rounding: float32 has twice the precision and two bits
  * more (see num_round.h). What moves bits about works on the bits. */
 
@@ -62,11 +61,8 @@ NUM_FN uint16_t HALF(clip)(uint16_t x, uint16_t low, uint16_t high) {
     return (uint16_t)((HALF(is_nan)(x) | HALF(is_nan)(low) | HALF(is_nan)(high)) ? HALF_NAN : smaller);
 }
 
-/* The fast path is enough for every pair of 16-bit floats. */
 NUM_FN uint16_t HALF(logaddexp)(uint16_t x, uint16_t y) {
-    float wide_x = HALF_WIDEN(x), wide_y = HALF_WIDEN(y);
-    float result = HALF_ROUND(num_logaddexp64(num_logaddexp_order32(wide_x, wide_y)));
-    return HALF_NARROW(num_logaddexp_special32(wide_x, wide_y, result));
+    return HALF_NARROW(HALF_BY_FLOAT32(logaddexp)(HALF_WIDEN(x), HALF_WIDEN(y)));
 }
 
 NUM_FN uint8_t HALF(equal)(uint16_t x, uint16_t y) { return HALF_WIDEN(x) == HALF_WIDEN(y); }

@@ -37,6 +37,21 @@ NUM_FN double num_sum_odd64(double x, double y) {
     return num_odd64(s, e);
 }
 
+/* The same in float32. */
+NUM_FN float num_odd32(float s, float e) {
+    uint32_t bits = num_bits32(s);
+    uint32_t toward_zero = bits - ((bits ^ num_bits32(e)) >> 31);
+    uint32_t exact = (e == 0.0f) | ((bits & NUM_INF_BITS_F32) == NUM_INF_BITS_F32);
+    return num_from_bits32(exact ? bits : (toward_zero | 1));
+}
+
+NUM_FN float num_sum_odd32(float x, float y) {
+    float s = x + y;
+    float t = s - x;
+    float e = (x - (s - t)) + (y - t);
+    return num_odd32(s, e);
+}
+
 /* ---- float32 -------------------------------------------------------------------------------------------------------- */
 
 NUM_FN float num_to_f32(double x) { return num_canonical32((float)x); }
