@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Tests of ./dev prove: its options, the state file, planted faults, digests and reports.
+
+    test_prove.py PROVE PROVE_PLANTED [unittest arguments]
+"""
+
+import fcntl
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PROVE = PLANTED = ""
+HERE = Path(__file__).resolve().parent
+
+
+def run(*arguments, program=None):
+    return subprocess.run([program or PROVE, *map(str, arguments)], capture_output=True, text=True, timeout=600)
+
+
+def results(path):
+    """A report without what may differ from one time to the next."""
+    report = json.loads(Path(path).read_text())
+    del report["date"]
+    for row in report["runs"]:
+        del row["seconds"]
+    return report
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="onelaunch-prove-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.state, self.report = self.folder / "state", self.folder / "report.json"
+
+    def expect(self, code, *arguments, says=(), program=None):
+        result = run(*arguments, program=program)
+        everything = result.stdout + result.stderr
+        self.assertEqual(result.returncode, code, everything)
+        for part in (says,) if isinstance(says, str) else says:
+            self.assertIn(part, everything)
+        for sign in ("Sanitizer", "runtime error"):
+            self.assertNotIn(sign, everything)
+        return result
+
+
+class Options(Case):
+    def test_wrong(self):
+        for arguments, says in (
+            (["--op", "foo"], "there is no 'foo'; there are all, abs"), (["--op", "exp,"], "there is no ''"), (["--op", ""], "there is no ''"),
+            (["--op", "ex"], "there is no 'ex'"), (["--op", "exp,exp3"], "there is no 'exp3'"),
+            (["--dtype", "float64"], "there are all, float32, float16, bfloat16"), (["--level", "mmx"], "there are all, baseline"),
+            (["--shard", "2/2"], "--shard 2/2: expected"), (["--shard", "1"], "expected I/N"), (["--shard", "-1/2"], "expected I/N"),
+            (["--shard", "0/0"], "expected I/N"), (["--shard", "0/2x"], "expected I/N"), (["--threads", "0"], "--threads 0: expected"),
+            (["--threads", "two"], "--threads two"), (["--samples", "-1"], "--samples -1"), (["--samples", "1e6"], "--samples 1e6"),
+            (["--show", "x"], "--show x"), (["stray"], "'stray'"), (["--nonsense"], "nonsense"), (["--report"], "argument"),
+            (["--digests", "--write-digests", "x"], "exclude"), (["--digests", "--shard", "0/2"], "--state"),
+            (["--digests", "a", "b"], "unexpected argument 'b'"), (["--digests=/nowhere/x", "--op", "exp"], "/nowhere/x"),
+            (["--state", "/nowhere/x", "--op", "exp"], "/nowhere/x"), (["--state", "/dev/null", "--op", "exp"], "no regular file"),
+            (["--report", "/nowhere/x", "--op", "isnan", "--dtype", "float16"], "/nowhere/x"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.expect(2, *arguments, says=says)
+
+    def test_help_and_list(self):
+        self.expect(0, "--help", says=("--state", "--digests", "Exit status"))
+        self.expect(0, "--list", says=("baseline", "hypot", "4294967296", "268435456"))
+
+    def test_small_run(self):
+        one = self.expect(0, "-q", "--op", "sqrt,isnan", "--dtype", "float16,bfloat16", "--threads", 1)
+        three = self.expect(0, "-q", "--op", "isnan,sqrt,sqrt", "--dtype", "bfloat16,float16", "--threads", 3)
+        digests = [[line.split()[-1] for line in result.stdout.splitlines()] for result in (one, three)]
+        self.assertEqual(*digests)
+        self.assertTrue(all(len(digest) == 16 for digest in digests[0]))
+        self.assertEqual(one.stderr, "")
+
+
+class State(Case):
+    JOB = ["-q", "--op", "multiply", "--dtype", "float32", "--level", "baseline", "--shard", "3/4"]
+    SMALL = ["-q", "--op", "sqrt", "--dtype", "float16,bfloat16"]
+
+    def lines(self):
+        return self.state.read_bytes().count(b"\n") if self.state.exists() else 0
+
+    def tasks(self, path):
+        """The lines without their seconds and checksums."""
+        lines = [line.split() for line in path.read_text().splitlines()]
+        return sorted(line[: line.index("seconds")] + line[line.index("wrong") : -1] for line in lines[1:])
+
+    def stopped(self, number, more_tasks):
+        """Runs the job until it has so many more tasks, then sends it the signal."""
+        enough = self.lines() + more_tasks
+        process = subprocess.Popen([PROVE, *self.JOB, "--state", self.state], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while self.lines() < enough and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(number)
+        output = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, -number, output)
+        return output[1]
+
+    def test_resume(self):
+        other, other_state = self.folder / "other.json", self.folder / "other"
+        self.expect(0, *self.JOB, "--report", other, "--state", other_state)
+        self.stopped(signal.SIGKILL, 3)
+        self.assertIn("goes on from", self.stopped(signal.SIGINT, 3))
+        with self.state.open("ab") as file:                    # as if the power had gone
+            file.write(b"task multiply flo")
+        self.stopped(signal.SIGTERM, 2)
+        before = self.lines()
+        result = self.expect(0, *self.JOB, "--state", self.state, "--report", self.report, says=f"going on from {before - 1} finished tasks")
+        self.assertEqual(results(other), results(self.report))
+        self.assertGreater(results(other)["runs"][0]["near"], 1000)
+        self.assertEqual(self.tasks(other_state), self.tasks(self.state))
+        again = self.expect(0, *self.JOB, "--state", self.state, says="going on from 16 finished")
+        self.assertEqual(again.stdout, result.stdout)
+
+    def test_faults_are_kept(self):
+        for _ in range(2):
+            self.expect(1, "-q", "--op", "exp", "--dtype", "float16", "--state", self.state, says="wrong 1", program=PLANTED)
+
+    def test_refused(self):
+        self.expect(0, *self.SMALL, "--state", self.state)
+        good = self.state.read_bytes()
+        lines = good.splitlines(keepends=True)
+        self.expect(2, *self.SMALL, "--state", self.state, "--samples", 5, says=("another job or another build", "samples 5 "))
+        self.expect(2, *self.SMALL, "--state", self.state, "--level", "baseline", says="another job")
+        self.expect(2, *self.SMALL, "--state", self.state, "--write-digests", self.folder / "d", says="another job")
+        self.expect(2, *self.SMALL, "--state", self.state, says="another build", program=PLANTED)
+        for bad, says in (
+            (good.replace(b"wrong 0", b"wrong 1", 1), ":2: damaged"), (b"".join(lines[1:]), ":1: no state file of this version"),
+            (b"# notes\n", ":1: damaged"), (good + lines[1], ":4: a task that does not exist, or is there twice"), (lines[0][:-9] + b"\n", ":1: damaged"),
+            (good + b"\0" * 100 + b"\n", ":4: damaged"), (lines[0] + lines[1][:-1] + lines[2], ":2: damaged"),
+        ):
+            with self.subTest(says=says):
+                self.state.write_bytes(bad)
+                self.expect(2, *self.SMALL, "--state", self.state, says=says)
+                self.assertEqual(self.state.read_bytes(), bad)
+        for torn in (good + b"tas", good[:-1], good[:-40], lines[0][:20], b""):
+            with self.subTest(torn=len(torn)):
+                self.state.write_bytes(torn)
+                self.expect(0, *self.SMALL, "--state", self.state)
+                self.assertEqual(self.lines(), 3)
+        with self.state.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            self.expect(2, *self.SMALL, "--state", self.state, says="another job is using it")
+
+    def test_other_primitives_and_shards(self):
+        """One file may serve jobs of other primitives and shards, and files may be joined."""
+        job = ["-q", "--op", "less", "--dtype", "float32", "--level", "baseline"]
+        whole, joined = self.folder / "whole", self.folder / "joined"
+        parts = [self.folder / f"part{i}" for i in range(3)]
+        self.expect(0, *job, "--write-digests", whole)
+        for i, part in enumerate(parts):
+            self.expect(2, *job, "--write-digests", joined, "--shard", f"{i}/3", "--state", part, says="other shards are missing")
+        self.assertFalse(joined.exists())
+        self.state.write_bytes(b"".join(part.read_bytes() for part in parts))
+        self.expect(0, "-q", "--op", "sqrt", "--dtype", "float16", "--level", "baseline", "--write-digests", joined, "--state", self.state)
+        self.expect(0, *job, "--write-digests", joined, "--state", self.state, says="going on from 64 finished")
+        self.assertEqual(whole.read_text(), joined.read_text())
+
+
+class Faults(Case):
+    def test_found(self):
+        for job, says in (
+            (["exp", "float16"], ["exp float16 baseline (3c00 = 0x1p+0) gives 4171, should be 4170", "wrong 1"]),
+            (["tanh", "bfloat16"], ["results depend on their neighbours"]),
+            (["isnan", "float16"], ["(fc00 = -inf) gives 01, should be 00"]),
+            (["log", "float16"], ["(3800 = 0x1p-1) gives 398c, should be b98c", "(7e00 = nan) gives fe00, should be 7e00", "wrong 2"]),
+        ):
+            with self.subTest(job=job):
+                self.expect(1, "-q", "--op", job[0], "--dtype", job[1], "--report", self.report, says=says, program=PLANTED)
+                self.assertTrue(any(row["wrong"] for row in results(self.report)["runs"]))
+                self.assertEqual(subprocess.run([sys.executable, HERE / "report.py", self.report], stdout=subprocess.DEVNULL).returncode, 1)
+        self.expect(0, "-q", "--op", "exp,tanh", "--dtype", "bfloat16", "--op", "exp", program=PLANTED)
+        quiet = self.expect(1, "-q", "--op", "exp", "--dtype", "float16", "--show", 0, program=PLANTED)
+        self.assertNotIn("should be", quiet.stdout)
+
+
+class Digests(Case):
+    JOB = ["-q", "--op", "exp,log", "--dtype", "float16,bfloat16"]
+
+    def test_compare(self):
+        table = self.folder / "digests.tsv"
+        self.expect(0, *self.JOB, "--write-digests", table)
+        text = table.read_text()
+        rows = [line for line in text.splitlines() if not line.startswith("#")]
+        self.assertEqual([row.split("\t")[:2] for row in rows], [[op, t] for op in ("exp", "log") for t in ("float16", "bfloat16")])
+        proof = self.expect(0, *self.JOB)
+        self.assertEqual({row.split("\t")[2] for row in rows}, {line.split()[-1] for line in proof.stdout.splitlines()})
+        for form in (["--digests", table], [f"--digests={table}"]):
+            self.expect(0, *self.JOB, *form)
+        self.expect(1, *self.JOB, "--digests", table, says=("wrong: exp float16", f"{table} has"), program=PLANTED)
+        self.expect(1, *self.JOB, "--op", "exp,sqrt", "--digests", table, says="missing: sqrt float16")
+        self.expect(1, *self.JOB, "--write-digests", self.folder / "no", says="log float16: levels differ", program=PLANTED)
+        self.assertFalse((self.folder / "no").exists())
+        for bad, says in ((text + "exp float16\n", "expected OP DTYPE DIGEST"), (text + rows[0] + "\n", "a second row"), (text + "x y 12 z\n", "expected")):
+            with self.subTest(says=says):
+                table.write_text(bad)
+                self.expect(2, *self.JOB, "--digests", table, says=says)
+
+
+class Reports(Case):
+    def test_report(self):
+        self.expect(0, "-q", "--op", "sqrt,abs", "--dtype", "float16", "--report", self.report)
+        report = json.loads(self.report.read_text())
+        for key in ("version", "date", "processor", "architecture", "system", "compiler", "executable"):
+            self.assertTrue(report[key], key)
+        self.assertEqual(report["options"]["op"], "sqrt,abs")
+        levels = report["options"]["levels"]
+        self.assertEqual([(row["op"], row["level"]) for row in report["runs"]], [(op, level) for op in ("abs", "sqrt") for level in levels])
+        for row in report["runs"]:
+            self.assertEqual((row["dtype"], row["inputs"], row["exhaustive"], row["wrong"]), ("float16", 65536, True, 0))
+            self.assertEqual(len(row["digest"]), 16)
+            self.assertIn("MPFR" if row["op"] == "sqrt" else "exact", row["reference"])
+        self.expect(0, "-q", "--op", "sqrt", "--dtype", "float16", "--shard", "0/2", "--report", self.report)       # has no task
+        self.assertEqual(json.loads(self.report.read_text())["runs"], [])
+        self.assertEqual(list(self.folder.iterdir()), [self.report])
+
+    def test_page(self):
+        self.expect(0, "-q", "--op", "sqrt", "--dtype", "float16", "--report", self.report)
+        page = subprocess.run([sys.executable, HERE / "report.py", self.report], capture_output=True, text=True)
+        self.assertEqual(page.returncode, 0)
+        self.assertIn("**0 wrong**", page.stdout)
+        self.assertIn("| sqrt | float16 | baseline", page.stdout)
+        self.assertIn("| 2^16 |", page.stdout)
+
+    def test_progress(self):
+        job = [PROVE, "--op", "log", "--dtype", "float32", "--level", "baseline", "--threads", "1", "--shard", "0/32"]
+        for kind, more, shows in (("xterm", [], True), ("xterm", ["-q"], False), ("dumb", [], False)):
+            with self.subTest(TERM=kind, more=more):
+                try:
+                    master, slave = pty.openpty()
+                except OSError as error:
+                    self.skipTest(f"no terminal: {error}")
+                process = subprocess.run([*job, *more], stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": kind})
+                os.close(slave)
+                os.set_blocking(master, False)
+                try:
+                    shown = os.read(master, 4000)
+                except OSError:
+                    shown = b""
+                os.close(master)
+                self.assertEqual(process.returncode, 0)
+                self.assertEqual(b"%" in shown and b"left, log float32" in shown, shows, shown)
+
+
+if __name__ == "__main__":
+    PROVE, PLANTED = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+    unittest.main()
