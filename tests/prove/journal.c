@@ -30,6 +30,8 @@ void journal_add_result(run *r, uint64_t task, const task_result *result) {
     total->near += result->counts.near;
     total->samples += result->counts.samples;
     total->unsound += result->counts.unsound;
+    total->off += result->counts.off;
+    if (result->counts.worst > total->worst) total->worst = result->counts.worst;
     total->seconds += result->counts.seconds;
     for (int level = 0; level < r->n_levels; level++) total->wrong[level] += result->counts.wrong[level];
 }

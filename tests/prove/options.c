@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_SAMPLES = 256, KEY_SHOW, KEY_REPORT, KEY_STATE, KEY_LIST, KEY_DIGESTS, KEY_WRITE_DIGESTS, KEY_SHARD, MOST_THREADS = 1024 };
+enum { KEY_SAMPLES = 256, KEY_SHOW, KEY_REPORT, KEY_STATE, KEY_LIST, KEY_DIGESTS, KEY_WRITE_DIGESTS, KEY_SHARD, KEY_HARD_PAIRS, MOST_THREADS = 1024 };
 
 static const struct argp_option option_table[] = {
     { NULL, 0, NULL, 0, "What to run:", 1 },
@@ -14,6 +14,8 @@ static const struct argp_option option_table[] = {
     { "dtype", 'd', "LIST", 0, "float32, float16, bfloat16 (default: all)", 1 },
     { "level", 'l', "LIST", 0, "SIMD levels (default: all that this machine has). All are run together, against one reference", 1 },
     { "shard", KEY_SHARD, "I/N", 0, "Only part I (from 0) of N of each run's inputs", 1 },
+    { "hard-pairs", KEY_HARD_PAIRS, "N", OPTION_ARG_OPTIONAL,
+      "Instead of all this, N pairs of float32 (default: 2^26) for each primitive of two operands, aimed at its hard spots", 1 },
     { "list", KEY_LIST, NULL, 0, "Print what there is, and stop", 1 },
     { NULL, 0, NULL, 0, "How:", 2 },
     { "threads", 't', "N", 0, "Use N threads (default: one per CPU); with 1, no thread is made", 2 },
@@ -69,6 +71,11 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
         o->settings.show = (unsigned)n;
         return code;
     case KEY_SHARD: return shard(state, argument, &o->settings);
+    case KEY_HARD_PAIRS:
+        n = 1 << 26;
+        code = argument ? number(state, "--hard-pairs", argument, 1, (int64_t)1 << 40, &n) : 0;
+        o->settings.n_hard_pairs = (uint64_t)n;
+        return code;
     case KEY_LIST: o->list = true; return 0;
     case KEY_REPORT: o->report = argument; return 0;
     case KEY_STATE: o->state = argument; return 0;
@@ -82,6 +89,8 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
         o->digests = argument;
         return 0;
     case ARGP_KEY_END:
+        if (o->settings.n_hard_pairs && (o->digests || o->write_digests || o->state))
+            argp_error(state, "--hard-pairs goes with neither digests nor a state file");
         if (o->digests && o->write_digests) argp_error(state, "--digests and --write-digests exclude each other");
         if ((o->digests || o->write_digests) && o->settings.n_shards > 1 && !o->state)
             argp_error(state, "a digest is of all inputs: with --shard it needs a --state file that has the other shards");

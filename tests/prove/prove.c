@@ -45,7 +45,8 @@ static int make_runs(options *o, const char *command, run **runs) {
     *runs = calloc((size_t)(reference_count * dtype_count), sizeof **runs);
     for (int i = 0; *runs && i < reference_count; i++)
         for (int d = 0; d < dtype_count; d++)
-            if (operations[i] && dtypes[d] && !run_init(&(*runs)[n++], i, d, &o->settings)) {
+            if (operations[i] && dtypes[d] && (!o->settings.n_hard_pairs || (reference_list[i].arity == 2 && dtype_list[d].dtype == OL_FLOAT32)) &&
+                !run_init(&(*runs)[n++], i, d, &o->settings)) {
                 cli_error(command, "out of memory");
                 return -1;
             }

@@ -23,8 +23,9 @@ void report_run(const run *r) {
     for (int level = 0; level < r->n_levels; level++) {
         if (!r->kernels_only)
             snprintf(found, sizeof found, " near %" PRIu64 " samples %" PRIu64 " wrong %" PRIu64, t->near, t->samples, t->wrong[level]);
+        if (t->off && !r->kernels_only) snprintf(found + strlen(found), sizeof found - strlen(found), " off %" PRIu64 " by at most %.6f ulp", t->off, t->worst);
         output_line("%-14s %-9s %-9s inputs %" PRIu64 "%s%s seconds %.1f digest %s", r->reference->name, r->format->name, r->levels[level]->name,
-                    run_shard_inputs(r), run_exhaustive(r) ? "" : " (a sample)", found, t->seconds, digest_text(r, level, digest));
+                    run_shard_inputs(r), run_exhaustive(r) ? "" : r->hard_pairs ? " (hard pairs)" : " (a sample)", found, t->seconds, digest_text(r, level, digest));
     }
 }
 
@@ -40,6 +41,10 @@ static json_t *json_of_run(const run *r, int level, const prove_facts *f) {
     else snprintf(by, sizeof by, "exact in double");
     json_t *found = json_pack("{s:I, s:I, s:I, s:I, s:s}", "near", (json_int_t)t->near, "samples", (json_int_t)t->samples, "unsound_samples",
                               (json_int_t)t->unsound, "wrong", (json_int_t)t->wrong[level], "reference", by);
+    if (found && r->tolerance > 0) {
+        json_object_set_new(found, "not_nearest", json_integer((json_int_t)t->off));
+        json_object_set_new(found, "worst_ulp", json_real(t->worst));
+    }
     if (json_object_update_new(row, found)) json_decref(row), row = NULL;
     return row;
 }

@@ -102,6 +102,9 @@ const char *approximation_name(void) {
     return name;
 }
 
+/* Float32 pairs cannot all be run: these are promised within 0.5001 ulp, not correctly rounded. */
+static const char *const tolerated[] = { "logaddexp", "power", "arctan2" };
+
 bool run_init(run *r, int operation, int dtype, const run_settings *settings) {
     const approximation *approximations;
     const filters *filter;
@@ -113,8 +116,10 @@ bool run_init(run *r, int operation, int dtype, const run_settings *settings) {
     r->approximate = approximations->function;
     r->filter = r->format->size == 4 ? filter->of_float32 : filter->of_16_bits;
     if (r->format->size == 2) r->table = &tables[r->format == &format_bfloat16];
-    if (r->format->size == 4 && !strcmp(r->reference->name, "logaddexp")) r->tolerance = 0.5001;
+    for (size_t i = 0; r->format->size == 4 && i < sizeof tolerated / sizeof *tolerated; i++)
+        if (!strcmp(r->reference->name, tolerated[i])) r->tolerance = 0.5001;
     r->inputs = digest_inputs(r->reference->arity, (size_t)r->format->size);
+    if (settings->n_hard_pairs) r->hard_pairs = true, r->inputs = settings->n_hard_pairs;
     r->n_chunks = (r->inputs + DIGEST_CHUNK - 1) / DIGEST_CHUNK;
     r->first_task = run_tasks(r) * settings->shard / settings->n_shards;
     r->end_task = run_tasks(r) * (settings->shard + 1) / settings->n_shards;

@@ -33,6 +33,8 @@ typedef struct tally {
     uint64_t samples;                            /* inputs whose approximation was compared with MPFR to check its bound */
     uint64_t unsound;                            /* those of them where the bound did not hold */
     uint64_t wrong[MAX_LEVELS];
+    uint64_t off;                                /* results that are not the nearest, but within the tolerance */
+    double worst;                                /* of these, in ulp */
     double seconds;                              /* of processor time */
 } tally;
 
@@ -53,6 +55,7 @@ typedef struct run {
     const level_info *const *levels;
     int n_levels;
     bool kernels_only;                           /* only their digests are wanted */
+    bool hard_pairs;                             /* inputs are those of hard_pairs.h */
     uint64_t samples;                            /* of 2^32 inputs */
     unsigned show;                               /* at most so many wrong results are printed */
     uint64_t inputs, n_chunks;
@@ -78,6 +81,7 @@ typedef struct run_settings {
     uint64_t samples;
     unsigned show;
     bool kernels_only;
+    uint64_t n_hard_pairs;                       /* not 0: float32 pairs are that many of hard_pairs.h */
 } run_settings;
 
 /* To be called once, before any run is made. */
