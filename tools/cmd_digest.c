@@ -1,6 +1,6 @@
 /* `onelaunch digest`: the digests of primitives (digest.h), recomputed on this machine and compared with the committed ones.
  *
- * The committed ones are tests/golden/digests.tsv, compiled in; --print makes its rows. */
+ * The committed ones are tests/golden/digests.tsv, compiled in; `./dev prove --write-digests` makes it. */
 #include "cli.h"
 #include "commands.h"
 #include "digest.h"
@@ -22,14 +22,14 @@ static const struct row committed[] = {
 
 static const ol_dtype dtypes[] = { OL_FLOAT32, OL_FLOAT16, OL_BFLOAT16 };
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes };
-enum { KEY_STRIDED = 256, KEY_PRINT };
+enum { KEY_STRIDED = 256 };
 
 struct options {
     const char *device;
     int32_t n_threads;
     bool *chosen;                                /* by primitive; NULL: all */
     bool dtype_chosen[N_DTYPES];                 /* none: all */
-    bool strided, print;
+    bool strided;
 };
 
 static const struct argp_option option_table[] = {
@@ -38,7 +38,6 @@ static const struct argp_option option_table[] = {
     { "device", 'd', "DEVICE", 0, "cpu (default) or cpu:LEVEL", 0 },
     { "threads", 't', "N", 0, "Use at most N threads (default: one per CPU)", 0 },
     { "strided", KEY_STRIDED, NULL, 0, "Only one input in 4,099 of those that have more than 65,536: seconds instead of minutes", 0 },
-    { "print", KEY_PRINT, NULL, 0, "Print the rows of tests/golden/digests.tsv and compare nothing", 0 },
     { 0 },
 };
 
@@ -93,7 +92,6 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
         options->n_threads = (int32_t)number;
         return 0;
     case KEY_STRIDED: options->strided = true; return 0;
-    case KEY_PRINT: options->print = true; return 0;
     case ARGP_KEY_ARG: argp_error(state, "unexpected argument '%s'", cli_printable(argument)); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -128,8 +126,9 @@ static uint64_t n_inputs(int32_t primitive, ol_dtype dtype, bool strided) {
 
 static int64_t n_chunks(uint64_t n) { return (int64_t)((n + DIGEST_CHUNK - 1) / DIGEST_CHUNK); }
 
-static bool compute(struct job *job, int32_t primitive, ol_dtype dtype, bool strided, uint64_t *digest) {
+static bool compute(struct job *job, int32_t primitive, ol_dtype dtype, uint64_t *digest) {
     int arity = ol_primitive_arity(primitive);
+    bool strided = job->options.strided;
     size_t bytes = ol_dtype_size(dtype);
     uint64_t n = n_inputs(primitive, dtype, strided), stride = stride_of(primitive, dtype, strided);
     ol_composite *composite = NULL;
@@ -175,20 +174,10 @@ static bool is_chosen(const struct options *options, int32_t primitive, int d) {
     return (!any || options->dtype_chosen[d]) && (!options->chosen || options->chosen[primitive]) && has_digest(primitive, dtypes[d]);
 }
 
-static bool print_row(struct job *job, int32_t primitive, ol_dtype dtype) {
-    uint64_t whole, strided;
-    if (!compute(job, primitive, dtype, false, &whole) || !compute(job, primitive, dtype, true, &strided)) {
-        return false;
-    }
-    cli_progress_clear(&job->progress);
-    printf("%s\t%s\t%016" PRIx64 "\t%016" PRIx64 "\n", ol_primitive_name(primitive), ol_dtype_name(dtype), whole, strided);
-    return true;
-}
-
 static bool check_row(struct job *job, int32_t primitive, ol_dtype dtype, bool *equal) {
     const struct row *row = find_row(primitive, dtype);
     uint64_t digest;
-    if (!compute(job, primitive, dtype, job->options.strided, &digest)) {
+    if (!compute(job, primitive, dtype, &digest)) {
         return false;
     }
     uint64_t expected = !row ? 0 : job->options.strided ? row->strided : row->whole;
@@ -211,7 +200,6 @@ static int run(struct job *job) {
         for (int d = 0; d < N_DTYPES; d++) {
             if (is_chosen(&job->options, p, d)) {
                 job->n_all += n_chunks(n_inputs(p, dtypes[d], job->options.strided));
-                job->n_all += job->options.print ? n_chunks(n_inputs(p, dtypes[d], true)) : 0;
             }
         }
     }
@@ -222,16 +210,14 @@ static int run(struct job *job) {
             if (!is_chosen(&job->options, p, d)) {
                 continue;
             }
-            if (!(job->options.print ? print_row(job, p, dtypes[d]) : check_row(job, p, dtypes[d], &equal))) {
+            if (!check_row(job, p, dtypes[d], &equal)) {
                 return CLI_MISS;
             }
             *(equal ? &n_equal : &n_other) += 1;
         }
     }
     cli_progress_clear(&job->progress);
-    if (!job->options.print) {
-        printf("%s:%s: %" PRId64 " digests equal, %" PRId64 " not\n", ol_device_name(job->device), ol_device_level(job->device), n_equal, n_other);
-    }
+    printf("%s:%s: %" PRId64 " digests equal, %" PRId64 " not\n", ol_device_name(job->device), ol_device_level(job->device), n_equal, n_other);
     return n_other == 0 ? CLI_OK : CLI_MISS;
 }
 

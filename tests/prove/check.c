@@ -188,3 +188,18 @@ double check_speed(run *r, block *b) {
     atomic_store(&r->n_shown, shown);
     return (processor_seconds() - start) / (double)(BLOCKS * length);
 }
+
+uint64_t check_strided_digest(const run *r) {
+    int arity = r->reference->arity;
+    size_t bytes = (size_t)r->format->size;
+    uint64_t stride = digest_stride(arity, bytes), n = (r->inputs + stride - 1) / stride, digests[2] = { 0 }, n_digests = 0;
+    uint32_t *x = malloc(DIGEST_CHUNK * sizeof *x), *y = malloc(DIGEST_CHUNK * sizeof *y), *out = malloc(DIGEST_CHUNK * sizeof *out);
+    for (uint64_t first = 0; x && y && out && first < n; first += DIGEST_CHUNK) {
+        size_t length = n - first < DIGEST_CHUNK ? n - first : DIGEST_CHUNK;
+        digest_fill(arity, bytes, first * stride, stride, length, x, y);
+        r->kernels[0](out, x, y, NULL, length);
+        digests[n_digests++] = digest_chunk(out, length * run_result_bytes(r));
+    }
+    free(x), free(y), free(out);
+    return n_digests ? digest_all(digests, n_digests) : 0;
+}

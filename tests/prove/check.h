@@ -23,6 +23,9 @@ typedef struct task_watch {
 /* False where the watch ended it; the result is then worth nothing. */
 bool check_task(run *r, block *b, uint64_t task, const task_watch *watch, task_result *result);
 
+/* The digest of the inputs whose index is a multiple of digest_stride, by the kernels of the first level; 0 where memory ran out. */
+uint64_t check_strided_digest(const run *r);
+
 /* Processor seconds that an input takes, about. */
 double check_speed(run *r, block *b);
 

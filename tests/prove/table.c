@@ -1,5 +1,6 @@
 /* See table.h. */
 #include "table.h"
+#include "check.h"
 #include "cli.h"
 #include "output.h"
 
@@ -10,7 +11,7 @@
 
 typedef struct row {
     char operation[32], dtype[16];
-    uint64_t digest;
+    uint64_t digest, strided;
 } row;
 
 typedef struct table {
@@ -20,8 +21,8 @@ typedef struct table {
 
 static bool parse_row(const char *line, row *parsed) {
     int used = 0;
-    return sscanf(line, "%31[a-z0-9_] %15[a-z0-9] %16" SCNx64 "%n", parsed->operation, parsed->dtype, &parsed->digest, &used) == 3 &&
-           strspn(line + used, "\r\n") == strlen(line + used);
+    return sscanf(line, "%31[a-z0-9_] %15[a-z0-9] %16" SCNx64 " %16" SCNx64 "%n", parsed->operation, parsed->dtype, &parsed->digest,
+                  &parsed->strided, &used) == 4 && strspn(line + used, "\r\n") == strlen(line + used);
 }
 
 static const row *find(const table *t, const char *operation, const char *dtype) {
@@ -44,7 +45,7 @@ static bool read_table(const char *command, const char *path, table *t) {
         if (*line == '#' || *line == '\n') continue;
         row *more = realloc(t->rows, (t->n_rows + 1) * sizeof *more);
         if (more) t->rows = more;
-        const char *why = !more ? "out of memory" : !parse_row(line, &parsed) ? "expected OP DTYPE DIGEST" : NULL;
+        const char *why = !more ? "out of memory" : !parse_row(line, &parsed) ? "expected OP DTYPE DIGEST STRIDED" : NULL;
         if (!why && find(t, parsed.operation, parsed.dtype)) why = "a second row of the same";
         if (why) cli_error(command, "%s:%d: %s", path, number, why);
         else t->rows[t->n_rows++] = parsed;
@@ -116,7 +117,8 @@ table_result table_write(const char *command, const char *path, const run *runs,
         for (int i = 0; i < n_runs && result == TABLE_RIGHT; i++) {
             uint64_t digest = 0;
             result = common_digest(command, &runs[i], &digest);
-            fprintf(file, "%s\t%s\t%016" PRIx64 "\n", runs[i].reference->name, runs[i].format->name, digest);
+            uint64_t strided = result == TABLE_RIGHT ? check_strided_digest(&runs[i]) : 0;
+            fprintf(file, "%s\t%s\t%016" PRIx64 "\t%016" PRIx64 "\n", runs[i].reference->name, runs[i].format->name, digest, strided);
         }
     }
     bool failed = !file || ferror(file);

@@ -1,4 +1,5 @@
-/* The file of digests: rows of OP DTYPE DIGEST, separated by tabs; lines that begin with # are comments. */
+/* The file of digests: rows of OP DTYPE DIGEST STRIDED, separated by tabs; lines that begin with # are comments. STRIDED is the
+ * digest of one input in many (digest_stride), which `onelaunch digest --strided` compares in no time. */
 #ifndef PROVE_TABLE_H
 #define PROVE_TABLE_H
 

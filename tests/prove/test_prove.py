@@ -200,7 +200,7 @@ class Digests(Case):
         self.expect(1, *self.JOB, "--op", "exp,sqrt", "--digests", table, says="missing: sqrt float16")
         self.expect(1, *self.JOB, "--write-digests", self.folder / "no", says="log float16: levels differ", program=PLANTED)
         self.assertFalse((self.folder / "no").exists())
-        for bad, says in ((text + "exp float16\n", "expected OP DTYPE DIGEST"), (text + rows[0] + "\n", "a second row"), (text + "x y 12 z\n", "expected")):
+        for bad, says in ((text + "exp float16 12\n", "expected OP DTYPE DIGEST STRIDED"), (text + rows[0] + "\n", "a second row"), (text + "x y 12 12 z\n", "expected")):
             with self.subTest(says=says):
                 table.write_text(bad)
                 self.expect(2, *self.JOB, "--digests", table, says=says)
