@@ -88,8 +88,8 @@ NUM_FN float num_fma_for_f16(float x, float y, float z) { return num_sum_odd32(x
 /* Open where the product of two bfloat16 underflows float32, or may overflow it and be brought back by the sum. */
 NUM_FN num_tried32 num_fma_try_for_bf16(float x, float y, float z) {
     float product = x * y, magnitude = num_abs32(product);
-    int small = (magnitude < 0x1p-110f) & (x != 0.0f) & (y != 0.0f);
-    int large = (magnitude > 0x1p126f) & (num_abs32(x) < num_inf32()) & (num_abs32(y) < num_inf32());
+    int small = (int)(magnitude < 0x1p-110f) & (int)(x != 0.0f) & (int)(y != 0.0f);
+    int large = (int)(magnitude > 0x1p126f) & (int)(num_abs32(x) < num_inf32()) & (int)(num_abs32(y) < num_inf32());
     num_tried32 out = { num_canonical32(num_sum_odd32(product, z)), (uint32_t)(small | large) };
     return out;
 }
