@@ -1,5 +1,5 @@
 /* sin, cos, tan of any float32 in fixed point: the second look of the other headers of the family, for large arguments and
- * for results too close to a rounding boundary. Scalar code with loops; integers only, so the same with fused steps and
+ * for results too close to a rounding boundary. Scalar code; integers only, so the same with fused steps and
  * without.
  *
  * The reduction is exact for any argument (Payne and Hanek, "Radian reduction for trigonometric functions", 1983): x = m 2^e
@@ -31,9 +31,18 @@ typedef struct num_fixed64 {
     int exponent;
 } num_fixed64;
 
+/* Of x that is not 0. */
+NUM_FN int num_leading_zeros64(uint64_t x) {
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+    return __clzll((long long)x);
+#else
+    return __builtin_clzll(x);
+#endif
+}
+
 NUM_FN num_fixed64 num_normal_fixed64(uint64_t mantissa, int exponent) {
-    num_fixed64 out = { mantissa, exponent };
-    while (out.mantissa >> 63 == 0) out.mantissa <<= 1, out.exponent--;
+    int shift = num_leading_zeros64(mantissa);
+    num_fixed64 out = { mantissa << shift, exponent - shift };
     return out;
 }
 
@@ -70,8 +79,8 @@ NUM_FN num_angle num_reduce_fixed64(float x) {
     high -= (uint64_t)out.quadrant << 62;
     out.negative = (uint32_t)(high >> 63);
     if (out.negative) high = ~high, low = ~low;
-    int shift = 0;
-    for (; high >> 63 == 0; shift++) high = high << 1 | low >> 63, low <<= 1;
+    int shift = num_leading_zeros64(high);       /* 2 to 34 */
+    high = high << shift | low >> (64 - shift);
     out.r = num_normal_fixed64(num_high_product64(high, 0xc90fdaa22168c235ull), 2 - shift);      /* pi/2 */
     return out;
 }
