@@ -6,8 +6,9 @@
  * and negative for an odd n.
  *
  * The reduction (Cody and Waite) takes pi off in two parts of 25 bits and a double. n has at most 28 bits, so the first two
- * products are exact and so are their differences, the terms being multiples of 2^-50 that leave less than 4; the third is
- * rounded at 2^-75. No float32 below 2^28 comes closer than 2^-30 to a multiple of pi/2: the relative error is at most 2^-45.
+ * products are exact, and so are their differences (multiples of 2^-24 below 16, then of 2^-50 below 2; only in cos, beside a
+ * small x, they are rounded); the third product is rounded at 2^-75. No float32 below 2^28 comes closer than 2^-27.9 to a
+ * multiple of pi/2 (0x1.f9cbe2p+7 does), so the relative error is at most 2^-47.
  *
  * sin(r): Sollya, fpminimax(sin(x), [|3,5,...,13|], [|D...|], [2^-30, pi/2 * 1.0001], relative, x), error 2^-43.7.
  * tan(r): minimax in r^2 by weighted least squares in 60 digits on [0, (pi/4 * 1.0001)^2], P of degree 2 and Q of degree 3

@@ -1,12 +1,11 @@
-/* sin, cos, tan of any float32 in fixed point: the second look of the other headers of the family, for large arguments and
- * for results too close to a rounding boundary. Scalar code; integers only, so the same with fused steps and
- * without.
+/* sin, cos, tan of any float32 in fixed point: the second look of num_trig64.h and num_trig32.h, for large arguments and for
+ * results too close to a rounding boundary. Scalar code on integers, so the same with fused steps and without.
  *
  * The reduction is exact for any argument (Payne and Hanek, "Radian reduction for trigonometric functions", 1983): x = m 2^e
- * is multiplied by the 128 bits of 2/pi that matter, the integer bits above which are multiples of 4 once multiplied by m.
- * At most 2^24 units of the last bit are lost, and no float32 comes closer than 2^-32 to a multiple of pi/2, so 70 bits of
- * the remainder are good. sin and cos are their Taylor series in units of 2^-64, cut where the next term is below that;
- * the relative error of a result is below 2^-59. */
+ * is multiplied by the 128 bits of 2/pi that matter; what the bits above them contribute are multiples of 4. At most 2^24
+ * units of the last bit are lost, and no float32 comes closer than 2^-29.3 to a multiple of pi/2 (0x1.f37c8ap+95 does), so
+ * 72 bits of the remainder are good. sin and cos are their Taylor series in units of 2^-64, cut where the next term is below
+ * 2^-63; the relative error of a result is below 2^-59. */
 #ifndef NUM_TRIG_FIXED_H
 #define NUM_TRIG_FIXED_H
 
