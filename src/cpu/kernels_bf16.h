@@ -101,9 +101,6 @@ BF16_1(exp2, join_bf16, num_unless_nan32(a, num_canonical32(num_exp2_for_bf16(a)
 BF16_1(log2, join_bf16, num_unless_nan32(a, num_canonical32(num_log2_for_bf16(a))))
 BF16_1(log10, join_bf16, num_unless_nan32(a, num_canonical32(num_log10_for_bf16(a))))
 BF16_1(silu, join_bf16, num_unless_nan32(a, num_canonical32(num_silu_for_bf16(a))))
-BF16_1(sin, join_bf16, num_unless_nan32(a, num_canonical32(num_sin_for_bf16(a))))
-BF16_1(cos, join_bf16, num_unless_nan32(a, num_canonical32(num_cos_for_bf16(a))))
-BF16_1(tan, join_bf16, num_unless_nan32(a, num_canonical32(num_tan_for_bf16(a))))
 BF16_1(sinh, join_bf16, num_unless_nan32(a, num_canonical32(num_sinh_for_bf16(a))))
 BF16_1(cosh, join_bf16, num_unless_nan32(a, num_canonical32(num_cosh_for_bf16(a))))
 BF16_1(arcsin, join_bf16, num_unless_nan32(a, num_canonical32(num_arcsin_for_bf16(a))))
@@ -207,6 +204,38 @@ static inline size_t bf16_block(size_t n) { return n < BF16_BLOCK ? n & ~(size_t
 
 BF16_BLOCKED(sigmoid)
 BF16_BLOCKED(softplus)
+
+/* sin, cos, tan, in blocks: name_below_for_bf16, then a second look at arguments of 2^16 or more where a block has any. */
+static inline int any_large_bf16(const t_bf16 *x, size_t n) {
+    uint16_t any = 0;
+    _Pragma("omp simd reduction(|:any)") for (size_t i = 0; i < n; i++) any |= (x[i] & 0x7fffu) + (0x8000u - NUM_TRIG_LARGE_BF16);
+    return any >> 15;
+}
+
+#define BF16_TRIGONOMETRIC(name)                                                                                              \
+    static void loop_##name##_bf16(KERNEL_ARGUMENTS) {                                                                        \
+        t_bf16 *result = out;                                                                                                 \
+        const t_bf16 *p = x;                                                                                                  \
+        (void)y, (void)z;                                                                                                     \
+        for (size_t length; n > 1; result += length, p += length, n -= length) {                                              \
+            _Alignas(64) uint16_t numbers[BF16_BLOCK];                                                                        \
+            const t_word *words = (const t_word *)p;                                                                          \
+            t_word *joined = (t_word *)numbers;                                                                               \
+            length = bf16_block(n);                                                                                           \
+            _Pragma("omp simd") for (size_t i = 0; i < length / 2; i++)                                                       \
+                joined[i] = join_untied_bf16(num_canonical32(num_##name##_below_for_bf16(lower_bf16(words[i]))),              \
+                                             num_canonical32(num_##name##_below_for_bf16(upper_bf16(words[i]))));             \
+            if (any_large_bf16(p, length))                                                                                    \
+                for (size_t i = 0; i < length; i++)                                                                           \
+                    if (num_trig_large_for_bf16(num_widen_bf16(p[i]))) numbers[i] = num_##name##_bf16(p[i]);                  \
+            memcpy(result, numbers, length * sizeof *numbers);                                                                \
+        }                                                                                                                     \
+        if (n) *result = num_##name##_bf16(*p);                                                                               \
+    }
+
+BF16_TRIGONOMETRIC(sin)
+BF16_TRIGONOMETRIC(cos)
+BF16_TRIGONOMETRIC(tan)
 
 /* Of two nodes (kernels_fused.h): the sum is rounded, and stays in a block. */
 static void loop_softplus_add_bf16(KERNEL_ARGUMENTS) {

@@ -25,6 +25,13 @@ SECOND_LOOK_2(logaddexp)
 SECOND_LOOK_HALF_2(logaddexp, f16)
 SECOND_LOOK_HALF_2(logaddexp, bf16)
 
+#define KERNEL_OWN_sin_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_cos_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_tan_f32 ~, KERNEL_NONE
+SECOND_LOOK_1(sin)
+SECOND_LOOK_1(cos)
+SECOND_LOOK_1(tan)
+
 /* The shared shape of float32 and bfloat16 remainder: a quotient of 2^49 or more takes a loop. */
 #define KERNEL_OWN_remainder_f32 ~, KERNEL_NONE
 SECOND_LOOK_2(remainder)

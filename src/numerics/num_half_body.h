@@ -91,6 +91,11 @@ NUM_FN uint16_t HALF(softplus)(uint16_t x) { return HALF(unless_nan)(x, HALF_NUM
 NUM_FN uint16_t HALF(tanh)(uint16_t x) { return HALF(unless_nan)(x, HALF_NUMBER(tanh, x)); }
 NUM_FN uint16_t HALF(rsqrt)(uint16_t x) { return HALF_NARROW(num_rsqrt_for_half(HALF_WIDEN(x))); }
 
+/* A NaN argument leaves these a NaN. */
+NUM_FN uint16_t HALF(sin)(uint16_t x) { return HALF_NARROW(HALF_BY_FLOAT32(sin)(HALF_WIDEN(x))); }
+NUM_FN uint16_t HALF(cos)(uint16_t x) { return HALF_NARROW(HALF_BY_FLOAT32(cos)(HALF_WIDEN(x))); }
+NUM_FN uint16_t HALF(tan)(uint16_t x) { return HALF_NARROW(HALF_BY_FLOAT32(tan)(HALF_WIDEN(x))); }
+
 /* By the order of the bits: 0, positive, infinity, NaN, -0, negative, -infinity, negative NaN. */
 NUM_FN uint16_t HALF(log)(uint16_t x) {
     uint16_t y = HALF_NUMBER(log, x);
@@ -119,9 +124,6 @@ HALF_1(exp2)
 HALF_1(log2)
 HALF_1(log10)
 HALF_1(silu)
-HALF_1(sin)
-HALF_1(cos)
-HALF_1(tan)
 HALF_1(sinh)
 HALF_1(cosh)
 HALF_1(arcsin)
