@@ -9,6 +9,7 @@
 #if defined(__F16C__)
 #include "kernels_f16c.h"
 #endif
+#include "kernels_power.h"
 #if defined(__AVX512F__)
 #include "kernels_vector_avx512.h"
 #include "kernels_pair.h"
@@ -55,6 +56,7 @@
 
 #define KERNEL_OWN_logaddexp_f32 ~, KERNEL_NONE
 SECOND_LOOK_2(logaddexp)
+
 
 /* The shared shape of float32 and bfloat16 remainder: a quotient of 2^49 or more takes a loop. */
 #define KERNEL_OWN_remainder_f32 ~, KERNEL_NONE
