@@ -10,6 +10,7 @@
 #include "kernels_f16c.h"
 #endif
 #include "kernels_second_look.h"
+#include "kernels_power.h"
 #if defined(__AVX512F__)
 #include "kernels_vector_avx512.h"
 #include "kernels_pair.h"

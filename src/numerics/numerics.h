@@ -5,6 +5,9 @@
  *   num_exp64.h            exp, expm1, sigmoid, tanh in double
  *   num_log64.h            log, log1p, softplus, rsqrt in double
  *   num_logaddexp.h        logaddexp: fixed operations, exact where it cancels
+ *   num_power64.h          power of float32 in double: an evaluation that tells what it leaves open, a second one for that
+ *   num_power32.h          that of the 16-bit floats, in float32
+ *   num_power.h            special cases of power
  *   num_transcendental32.h those of float32
  *   num_exp32.h            exp, expm1, sigmoid, softplus, tanh of the 16-bit floats, in float32
  *   num_log32.h            log, log1p of the 16-bit floats, in float32
