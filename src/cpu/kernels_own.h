@@ -56,6 +56,13 @@
 #define KERNEL_OWN_logaddexp_f32 ~, KERNEL_NONE
 SECOND_LOOK_2(logaddexp)
 
+#define KERNEL_OWN_arcsinh_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_arccosh_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_arctanh_f32 ~, KERNEL_NONE
+SECOND_LOOK_1(arcsinh)
+SECOND_LOOK_1(arccosh)
+SECOND_LOOK_1(arctanh)
+
 /* The shared shape of float32 and bfloat16 remainder: a quotient of 2^49 or more takes a loop. */
 #define KERNEL_OWN_remainder_f32 ~, KERNEL_NONE
 SECOND_LOOK_2(remainder)

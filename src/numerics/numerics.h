@@ -5,9 +5,12 @@
  *   num_exp64.h            exp, expm1, sigmoid, tanh in double
  *   num_log64.h            log, log1p, softplus, rsqrt in double
  *   num_logaddexp.h        logaddexp: fixed operations, exact where it cancels
+ *   num_arc_hyperbolic64.h arcsinh, arccosh, arctanh of float32: in double, with a second look at what is near halfway
+ *   num_hypot.h            hypot, right for all pairs by argument
  *   num_transcendental32.h those of float32
  *   num_exp32.h            exp, expm1, sigmoid, softplus, tanh of the 16-bit floats, in float32
  *   num_log32.h            log, log1p of the 16-bit floats, in float32
+ *   num_arc_hyperbolic32.h arcsinh, arccosh, arctanh of the 16-bit floats, in float32
  *   num_float32.h          float32 arithmetic
  *   num_half.h             float16 and bfloat16
  *   num_integer.h          integers and bool
