@@ -33,6 +33,13 @@ SECOND_LOOK_1(sin)
 SECOND_LOOK_1(cos)
 SECOND_LOOK_1(tan)
 
+#define KERNEL_OWN_arcsinh_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_arccosh_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_arctanh_f32 ~, KERNEL_NONE
+SECOND_LOOK_1(arcsinh)
+SECOND_LOOK_1(arccosh)
+SECOND_LOOK_1(arctanh)
+
 /* The shared shape of float32 and bfloat16 remainder: a quotient of 2^49 or more takes a loop. */
 #define KERNEL_OWN_remainder_f32 ~, KERNEL_NONE
 SECOND_LOOK_2(remainder)

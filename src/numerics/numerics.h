@@ -2,17 +2,23 @@
  *
  *   num_base.h             qualifiers, bit casts, canonical NaN, fused steps
  *   num_round.h            one rounding to float32, float16, bfloat16; rounding to odd
- *   num_exp64.h            exp, expm1, sigmoid, tanh in double
- *   num_log64.h            log, log1p, softplus, rsqrt in double
- *   num_logaddexp.h        logaddexp: fixed operations, exact where it cancels
- *   num_power64.h          power of float32 in double: an evaluation that tells what it leaves open, a second one for that
- *   num_power32.h          that of the 16-bit floats, in float32
- *   num_power.h            special cases of power
- *   num_transcendental32.h those of float32
- *   num_exp32.h            exp, expm1, sigmoid, softplus, tanh of the 16-bit floats, in float32
- *   num_log32.h            log, log1p of the 16-bit floats, in float32
- *   num_trigonometric.h    sin, cos, tan: in double (num_trig64.h), in fixed point for large arguments and open roundings
- *                          (num_trig_fixed.h), in float32 for the 16-bit floats (num_trig32.h)
+ *   In double, for float32 (and what is too near halfway for the 16-bit floats):
+ *   num_exp64.h            exp, expm1, sigmoid, tanh                    num_base2.h            exp2, log2, log10
+ *   num_log64.h            log, log1p, softplus, rsqrt                  num_silu.h             silu
+ *   num_hyperbolic.h       sinh, cosh                                   num_arc64.h            arcsin, arccos, arctan
+ *   num_arc_hyperbolic64.h arcsinh, arccosh, arctanh                    num_trig64.h           sin, cos, tan
+ *   num_trig_fixed.h       sin, cos, tan of any argument in fixed point num_erf64.h            erf
+ *   num_erfinv64.h         erfinv                                       num_power64.h          power
+ *   num_arctan2.h          arctan2                                      num_hypot.h            hypot
+ *   num_logaddexp.h        logaddexp: fixed operations, exact where it cancels; double-double
+ *   num_transcendental32.h the float32 primitives of the first of these
+ *   In float32, for the 16-bit floats:
+ *   num_exp32.h            exp, expm1, sigmoid, softplus, tanh          num_log32.h            log, log1p
+ *   num_base2_half.h       exp2, log2, log10                            num_hyperbolic_half.h  sinh, cosh
+ *   num_arc32.h            arcsin, arccos, arctan                       num_arc_hyperbolic32.h arcsinh, arccosh, arctanh
+ *   num_trig32.h           sin, cos, tan                                num_erf32.h            erf, erfinv
+ *   num_power32.h          power                                        num_logaddexp32.h      logaddexp
+ *   All dtypes of one primitive: num_arc.h, num_arc_hyperbolic.h, num_erf.h, num_power.h (special cases), num_trigonometric.h
  *   num_float32.h          float32 arithmetic
  *   num_half.h             float16 and bfloat16
  *   num_integer.h          integers and bool
