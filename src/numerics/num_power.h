@@ -61,15 +61,18 @@ NUM_FN float num_power_f32(float x, float y) {
 
 /* ---- float16 and bfloat16 ----------------------------------------------------------------------------------------------- */
 
-/* Of what is open, to `precision` bits with least exponent `exponent`: the first evaluation of float32, and its second where
- * that leaves a result open. */
+/* Of what is open, to `precision` bits with least exponent `exponent`. Exact results first, which are ties for the most part
+ * and frequent among powers of integers; then the first evaluation of float32, and its second where that leaves one open. */
 NUM_FN float num_power_again_half(float x, float y, int precision, int exponent) {
-    double base = (double)num_abs32(x);
-    uint64_t bits = num_power_exp2_bits64((double)y * num_power_log2_64(base));
-    float below = num_round_precision(num_from_bits64(bits - NUM_POWER_DOUBT_64), precision, exponent);
-    float above = num_round_precision(num_from_bits64(bits + NUM_POWER_DOUBT_64), precision, exponent);
-    if (below != above) below = num_round_precision(num_power_again64(base, (double)y), precision, exponent);
-    return num_power_completed32(num_power_complete32(x, y), num_bits32(below));
+    double base = (double)num_abs32(x), exact = num_power_exact64(base, (double)y);
+    float size = num_round_precision(exact, precision, exponent);
+    if (exact == 0.0) {
+        uint64_t bits = num_power_exp2_bits64((double)y * num_power_log2_64(base));
+        size = num_round_precision(num_from_bits64(bits - NUM_POWER_DOUBT_64), precision, exponent);
+        float above = num_round_precision(num_from_bits64(bits + NUM_POWER_DOUBT_64), precision, exponent);
+        if (size != above) size = num_round_precision(num_power_again64(base, (double)y), precision, exponent);
+    }
+    return num_power_completed32(num_power_complete32(x, y), num_bits32(size));
 }
 
 /* |x|^y is between these, and open where they do not narrow to the same float16. */

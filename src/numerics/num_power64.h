@@ -71,8 +71,9 @@ NUM_FN num_tried32 num_power_try64(float x, float y) {
  * square roots; a negative one m = 1. x and y are finite, positive and not 0. */
 NUM_FN double num_power_exact64(double x, double y) {
     uint64_t bits = num_bits64(x), m = (bits & 0x000fffffffffffffull) | 0x0010000000000000ull;
-    int e = (int)(bits >> 52) - (1023 + 52);
-    for (; !(m & 1); m >>= 1) e++;
+    int zeros = (int)(num_bits64((double)(m & (0 - m))) >> 52) - 1023;
+    int e = (int)(bits >> 52) - (1023 + 52) + zeros;
+    m >>= zeros;
     if (num_abs64(y) > 0x1p20) return 0.0;
     for (; (double)(int32_t)y != y; y *= 2.0) {
         uint64_t root = (uint64_t)NUM_SQRT64((double)m);
@@ -82,7 +83,7 @@ NUM_FN double num_power_exact64(double x, double y) {
     if (y < 0.0 && m != 1) return 0.0;
     uint64_t power = 1;
     for (int i = 0; m > 1 && i < (int)y; i++) {
-        if (power > 0x0020000000000000ull / m) return 0.0;
+        if ((double)power * (double)m > 0x1p53) return 0.0;
         power *= m;
     }
     double exponent = (double)e * y;
