@@ -8,6 +8,9 @@
  *   num_transcendental32.h those of float32
  *   num_exp32.h            exp, expm1, sigmoid, softplus, tanh of the 16-bit floats, in float32
  *   num_log32.h            log, log1p of the 16-bit floats, in float32
+ *   num_arc64.h            arcsin, arccos, arctan in double
+ *   num_arc32.h            arcsin, arccos, arctan of the 16-bit floats, in float32
+ *   num_arc.h              all of these
  *   num_float32.h          float32 arithmetic
  *   num_half.h             float16 and bfloat16
  *   num_integer.h          integers and bool
