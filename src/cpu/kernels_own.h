@@ -40,6 +40,8 @@ SECOND_LOOK_1(arcsinh)
 SECOND_LOOK_1(arccosh)
 SECOND_LOOK_1(arctanh)
 
+#include "kernels_arc.h"
+
 /* The shared shape of float32 and bfloat16 remainder: a quotient of 2^49 or more takes a loop. */
 #define KERNEL_OWN_remainder_f32 ~, KERNEL_NONE
 SECOND_LOOK_2(remainder)
