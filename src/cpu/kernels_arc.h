@@ -9,14 +9,6 @@ SECOND_LOOK_2(arctan2)
  * element costs branches that are guessed wrong. */
 #define ARCTAN2_BLOCK 256
 
-#if defined(__F16C__)
-#define WIDEN_ARCTAN2(wide, x, length) widen_block(wide, x, length)
-#define NARROW_ARCTAN2(out, x, length) narrow_block(out, x, length)
-#else
-#define WIDEN_ARCTAN2(wide, x, length) _Pragma("omp simd") for (int i = 0; i < length; i++) (wide)[i] = num_widen_f16((x)[i])
-#define NARROW_ARCTAN2(out, x, length) _Pragma("omp simd") for (int i = 0; i < length; i++) (out)[i] = num_narrow_f16((x)[i])
-#endif
-
 #define KERNEL_OWN_arctan2_f16 ~, KERNEL_NONE
 static void loop_arctan2_f16(KERNEL_ARGUMENTS) {
     t_f16 *result = out;
@@ -27,8 +19,8 @@ static void loop_arctan2_f16(KERNEL_ARGUMENTS) {
         _Alignas(64) uint32_t open[ARCTAN2_BLOCK];
         uint32_t any = 0;
         int length = n < ARCTAN2_BLOCK ? (int)n : ARCTAN2_BLOCK;
-        WIDEN_ARCTAN2(a, p, length);
-        WIDEN_ARCTAN2(b, q, length);
+        widen_block_f16(a, p, length);
+        widen_block_f16(b, q, length);
         _Pragma("omp simd reduction(|:any)") for (int i = 0; i < length; i++) {
             num_tried32 tried = num_arctan2_try_for_f16(a[i], b[i]);
             open[i] = tried.open;
@@ -37,7 +29,7 @@ static void loop_arctan2_f16(KERNEL_ARGUMENTS) {
         }
         for (int i = 0; any && i < length; i++)
             if (open[i]) block[i] = num_canonical32(num_arctan2_again_for_f16(a[i], b[i]));
-        NARROW_ARCTAN2(result, block, length);
+        narrow_block_f16(result, block, length);
         result += length, p += length, q += length, n -= (size_t)length;
     }
 }

@@ -12,9 +12,10 @@
  * the least float32 (0 over it is 0), and two infinities, whose quotient is NaN, are left to the second look. A NaN is the
  * larger one as an integer, and stays one (that beside an infinity also sees the second look).
  *
- * Exact ties: no angle of such a point but 0 is rational, so there are none. But where the quotient is tiny and the result subnormal, the
- * quotient can be halfway, and the angle is less than it by too little for any precision. There a double below the quotient,
- * by one unit, rounds as the angle does: a quotient of 24-bit numbers that is not halfway is 2^-49 of itself away from it. */
+ * Exact ties: no angle of such a point but 0 is rational, so there are none. But where the quotient is tiny and the result
+ * subnormal, the quotient can be halfway, and the angle is less than it by too little for any precision. There a double below
+ * the quotient, by one unit, rounds as the angle does: a quotient of 24-bit numbers that is not halfway is 2^-49 of itself away
+ * from it. */
 #ifndef NUM_ARCTAN2_H
 #define NUM_ARCTAN2_H
 
