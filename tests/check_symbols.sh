@@ -1,6 +1,7 @@
 #!/bin/sh
 # The names the library gives away. The shared library exports ol_… and nothing else. And the objects of two SIMD levels share no
-# global or weak definition: were one kept by the linker for both, a machine without its instructions would die of SIGILL.
+# global or weak definition: were one kept by the linker for both, a machine without its instructions would die of SIGILL. Nor do
+# they call functions of the C library.
 #
 #   check_symbols.sh NM LIBRARY.so HEADER LEVEL_OBJECT…
 set -eu
@@ -36,6 +37,13 @@ for object; do
     [ -s "$work/object" ] || { echo "check_symbols: $object defines nothing" >&2; exit 1; }
     grep -q '^kernels_' "$work/object" || { echo "check_symbols: $object has no table of kernels" >&2; failed=1; }
     cat "$work/object" >>"$work/defined"
+    # No result may depend on the C library's version: kernels call its memory functions and nothing else (and what sanitizers add).
+    "$nm" --undefined-only "$object" | awk '{ print $NF }' | grep -vE '^(mem(cpy|move|set|cmp)|__stack_chk_fail|_GLOBAL_OFFSET_TABLE_)$|^__(a|t|ub)san_' >"$work/called" || true
+    if [ -s "$work/called" ]; then
+        cat "$work/called"
+        echo "check_symbols: $object calls the functions above" >&2
+        failed=1
+    fi
 done
 [ "$n_objects" -ge 1 ] || { echo "check_symbols: no objects were given" >&2; exit 1; }
 sort "$work/defined" | uniq -d >"$work/shared"
