@@ -63,10 +63,13 @@ static uint32_t result_bits(const run *r, const elements *out, int i) {
     return run_result_bytes(r) == 1 ? out->b[i] : run_result_bytes(r) == 2 ? out->h[i] : out->w[i];
 }
 
-/* The right bits of an input whose approximation leaves them open. */
+/* The right bits of an input. Where the result is wrong, rather than near a rounding boundary, MPFR is not needed either: both ends
+ * of what the approximation allows round alike. */
 static uint32_t decide(const run *r, const block *b, int i, tally *counts) {
     if (r->reference->to_bool) return b->value[i] != 0;
+    uint32_t low = format_round(r->format, b->value[i] - b->error[i]), high = format_round(r->format, b->value[i] + b->error[i]);
     if (!r->reference->exact || !isfinite(b->value[i]) || b->error[i] == 0) return format_round(r->format, b->value[i]);
+    if (low == high) return low;
     counts->near++;
     return reference_exact_bits(r->reference, r->format, b->x[i], b->y[i]);
 }
