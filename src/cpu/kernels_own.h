@@ -33,6 +33,9 @@ SECOND_LOOK_1(sin)
 SECOND_LOOK_1(cos)
 SECOND_LOOK_1(tan)
 
+#define KERNEL_OWN_erf_f32 ~, KERNEL_NONE
+SECOND_LOOK_1(erf)
+
 /* The shared shape of float32 and bfloat16 remainder: a quotient of 2^49 or more takes a loop. */
 #define KERNEL_OWN_remainder_f32 ~, KERNEL_NONE
 SECOND_LOOK_2(remainder)
