@@ -109,7 +109,7 @@ BF16_1(arcsinh, join_bf16, num_unless_nan32(a, num_canonical32(num_arcsinh_for_b
 BF16_1(arccosh, join_bf16, num_unless_nan32(a, num_canonical32(num_arccosh_for_bf16(a))))
 BF16_1(arctanh, join_bf16, num_unless_nan32(a, num_canonical32(num_arctanh_for_bf16(a))))
 BF16_1(erf, join_untied_bf16, num_unless_nan32(a, num_erf_for_bf16(a)))
-BF16_1(erfinv, join_bf16, num_unless_nan32(a, num_canonical32(num_erfinv_for_bf16(a))))
+BF16_1(erfinv, join_untied_bf16, num_erfinv_for_bf16(a))
 BF16_2(add, num_add_f32(a, b))
 BF16_2(subtract, num_subtract_f32(a, b))
 BF16_2(multiply, num_multiply_f32(a, b))

@@ -13,7 +13,7 @@
  *   num_log32.h            log, log1p of the 16-bit floats, in float32
  *   num_trigonometric.h    sin, cos, tan: in double (num_trig64.h), in fixed point for large arguments and open roundings
  *                          (num_trig_fixed.h), in float32 for the 16-bit floats (num_trig32.h)
- *   num_erf.h              erf (num_erf64.h, num_erf32.h)
+ *   num_erf.h              erf (num_erf64.h, num_erf32.h), erfinv (num_erfinv64.h, num_erfinv32.h)
  *   num_float32.h          float32 arithmetic
  *   num_half.h             float16 and bfloat16
  *   num_integer.h          integers and bool
