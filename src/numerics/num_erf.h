@@ -2,14 +2,9 @@
 #ifndef NUM_ERF_H
 #define NUM_ERF_H
 
-#include "num_round.h"
-
-NUM_FN float num_erf_f32(float x) { return num_to_f32(__builtin_erf((double)x)); }
-NUM_FN float num_erf_for_f16(float x) { return (float)__builtin_erf((double)x); }
-NUM_FN float num_erf_for_bf16(float x) { return (float)__builtin_erf((double)x); }
-
-NUM_FN float num_erfinv_f32(float x) { return num_to_f32(__builtin_erf((double)x)); }
-NUM_FN float num_erfinv_for_f16(float x) { return (float)__builtin_erf((double)x); }
-NUM_FN float num_erfinv_for_bf16(float x) { return (float)__builtin_erf((double)x); }
+#include "num_erf32.h"
+#include "num_erf64.h"
+#include "num_erfinv32.h"
+#include "num_erfinv64.h"
 
 #endif
