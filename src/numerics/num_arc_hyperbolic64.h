@@ -15,7 +15,7 @@
 #define NUM_ARC_HYPERBOLIC64_H
 
 #include "num_log64.h"
-#include "num_logaddexp.h"
+#include "num_pair64.h"
 
 /* ---- The quick evaluation ------------------------------------------------------------------------------------------- */
 
@@ -84,29 +84,6 @@ NUM_FN double num_halfway64(double y) { return num_from_bits64((num_bits64(y) & 
 /* The float32 above or below that. */
 NUM_FN float num_beside32(double halfway, int above) {
     return (float)num_from_bits64(num_bits64(halfway) + (above ? 0x10000000ull : -0x10000000ull));
-}
-
-NUM_FN num_pair64 num_pair_expm1_64(double x) {
-    double n = (x * NUM_LOG2E_64 + NUM_SHIFT_64) - NUM_SHIFT_64;
-    num_pair64 t = num_pair_expm1_reduced64(x, n);
-    double scale = num_from_bits64((uint64_t)(1023 + (int64_t)n) << 52);
-    num_pair64 scaled = { scale * t.high, scale * t.low }, less_1 = { scale - 1.0, 0.0 };
-    return num_pair_add64(less_1, scaled);
-}
-
-NUM_FN num_pair64 num_pair_multiply_by64(num_pair64 x, double y) {
-    num_pair64 factor = { y, 0.0 };
-    return num_pair_multiply64(x, factor);
-}
-
-NUM_FN num_pair64 num_pair_plus64(num_pair64 x, double y) {
-    num_pair64 term = { y, 0.0 };
-    return num_pair_add64(x, term);
-}
-
-NUM_FN int num_pair_more64(num_pair64 x, num_pair64 y) {
-    num_pair64 minus_y = { -y.high, -y.low };
-    return num_pair_add64(x, minus_y).high > 0.0;
 }
 
 NUM_FN float num_arcsinh_again32(float x) {

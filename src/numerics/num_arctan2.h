@@ -21,7 +21,7 @@
 
 #include "num_arc32.h"
 #include "num_arc64.h"
-#include "num_logaddexp.h"
+#include "num_pair64.h"
 
 /* What all evaluations start from. */
 typedef struct num_octant32 {

@@ -11,7 +11,7 @@
 #ifndef NUM_ERF64_H
 #define NUM_ERF64_H
 
-#include "num_logaddexp.h"
+#include "num_pair64.h"
 
 #define NUM_TWO_OVER_SQRT_PI_64 0x1.20dd750429b6dp+0
 #define NUM_TWO_OVER_SQRT_PI_LOW_64 0x1.1ae3a914fed8p-56
@@ -63,30 +63,12 @@ NUM_FN double num_erf_from_1_64(double a) {
     return num_step64(q, t, p);
 }
 
-/* y is within `relative` of itself of the result: its rounding, open if not all of that range rounds alike; with x's sign. */
-NUM_FN num_tried32 num_tried_within32(double y, double relative, float x) {
-    float value = (float)(y * (1.0 + relative));
-    num_tried32 out = { num_copysign32(value, x), value != (float)(y * (1.0 - relative)) };
-    return out;
-}
-
 NUM_FN num_tried32 num_erf_try32(float x) {
     double a = (double)num_clamp_magnitude32(x, 3.9375f);
     double y = a < 1.0 ? num_erf_below_1_64(a) : num_erf_from_1_64(a);
     num_tried32 out = num_tried_within32(y, 0x1p-45, x);
     out.value = num_unless_nan32(x, out.value);
     return out;
-}
-
-/* exp(x) of -50 <= x <= 0. */
-NUM_FN num_pair64 num_pair_exp64(double x) {
-    double n = (x * NUM_LOG2E_64 + NUM_SHIFT_64) - NUM_SHIFT_64;
-    double scale = num_from_bits64((uint64_t)(1023 + (int64_t)n) << 52);
-    num_pair64 one = { 1.0, 0.0 };
-    num_pair64 y = num_pair_add64(one, num_pair_expm1_reduced64(x, n));
-    y.high *= scale;
-    y.low *= scale;
-    return y;
 }
 
 /* erf(a) of 0 <= a < 5 with at most 26 significant bits, which makes a^2 exact. */

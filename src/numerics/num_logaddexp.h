@@ -11,7 +11,7 @@
 #ifndef NUM_LOGADDEXP_H
 #define NUM_LOGADDEXP_H
 
-#include "num_exp64.h"
+#include "num_pair64.h"
 
 #define NUM_LOGADDEXP_SPLIT 0x1.c34366179d427p-1         /* -log(sqrt(2) - 1): see softplus in num_log64.h */
 
@@ -83,79 +83,10 @@ NUM_FN int num_logaddexp_cancels(float larger, float result) {
     return (larger < 0.0f) & (num_abs32(result) < larger * -0x1p-10f);
 }
 
-/* ---- Double-double, for the elements that cancel (Dekker 1971; Knuth's 2Sum) --------------------------------------- */
-
-typedef struct num_pair64 {
-    double high, low;
-} num_pair64;
-
-NUM_FN num_pair64 num_pair_sum64(double x, double y) {
-    num_pair64 s;
-    s.high = x + y;
-    double t = s.high - x;
-    s.low = (x - (s.high - t)) + (y - t);
-    return s;
-}
-
-NUM_FN num_pair64 num_pair_product64(double x, double y) {
-    num_pair64 p;
-    double tx = x * 134217729.0, xh = tx - (tx - x), xl = x - xh;
-    double ty = y * 134217729.0, yh = ty - (ty - y), yl = y - yh;
-    p.high = x * y;
-    p.low = ((xh * yh - p.high) + xh * yl + xl * yh) + xl * yl;
-    return p;
-}
-
-NUM_FN num_pair64 num_pair_add64(num_pair64 x, num_pair64 y) {
-    num_pair64 s = num_pair_sum64(x.high, y.high);
-    num_pair64 t = num_pair_sum64(x.low, y.low);
-    s = num_pair_sum64(s.high, s.low + t.high);
-    return num_pair_sum64(s.high, s.low + t.low);
-}
-
-NUM_FN num_pair64 num_pair_multiply64(num_pair64 x, num_pair64 y) {
-    num_pair64 p = num_pair_product64(x.high, y.high);
-    return num_pair_sum64(p.high, p.low + (x.high * y.low + x.low * y.high));
-}
-
-NUM_FN num_pair64 num_pair_divide64(num_pair64 x, double y) {
-    double q = x.high / y;
-    num_pair64 p = num_pair_product64(q, y);
-    return num_pair_sum64(q, (((x.high - p.high) - p.low) + x.low) / y);
-}
-
-/* expm1(x - n ln2) for an argument r of at most ln2/2 and a little: r (1 + r/2 (1 + r/3 (1 + ...))) to the term r^28/28!,
- * the first one left out being below 2^-140 of r. */
-NUM_FN num_pair64 num_pair_expm1_reduced64(double x, double n) {
-    num_pair64 r = num_pair_sum64(x, -(n * NUM_LN2_HIGH_64));                /* the product is exact */
-    num_pair64 middle = num_pair_product64(n, -NUM_LN2_LOW_64);              /* ln2 to 147 bits in three parts */
-    num_pair64 last = { n * 0x1.ff0342542fc33p-94, 0.0 };
-    r = num_pair_add64(r, num_pair_add64(middle, last));
-    num_pair64 one = { 1.0, 0.0 };
-    num_pair64 sum = one;
-    for (int k = 28; k >= 2; k--)
-        sum = num_pair_add64(one, num_pair_multiply64(num_pair_divide64(r, (double)k), sum));
-    return num_pair_multiply64(r, sum);
-}
-
 /* logaddexp where the fast path cancels: -ln2 < max < 0, min < 0, |result| < 2^-10. */
 NUM_FN float num_logaddexp_exact32(float x, float y) {
     double larger = x > y ? x : y, smaller = x > y ? y : x;
-    double shift = NUM_SHIFT_64;
-    double n_larger = (larger * NUM_LOG2E_64 + shift) - shift;
-    double n_smaller = (smaller * NUM_LOG2E_64 + shift) - shift;
-    num_pair64 a = num_pair_expm1_reduced64(larger, n_larger);               /* exp(larger) = 2^n (1 + a) */
-    num_pair64 b = num_pair_expm1_reduced64(smaller, n_smaller);
-    double scale_a = num_from_bits64((uint64_t)(1023 + (int64_t)n_larger) << 52);
-    double scale_b = num_from_bits64((uint64_t)(1023 + (int64_t)n_smaller) << 52);
-    num_pair64 one = { 1.0, 0.0 };
-    num_pair64 less_1 = { scale_a * a.high, scale_a * a.low };               /* expm1(larger) */
-    num_pair64 constant = { scale_a - 1.0, 0.0 };
-    less_1 = num_pair_add64(constant, less_1);
-    b = num_pair_add64(one, b);
-    b.high *= scale_b;
-    b.low *= scale_b;
-    num_pair64 s = num_pair_add64(less_1, b);
+    num_pair64 s = num_pair_add64(num_pair_expm1_64(larger), num_pair_exp64(smaller));
     /* log1p(s) = s - s^2/2 + s^3/3 - s^4/4 + s^5/5, |s| < 2^-9 */
     double h = s.high;
     double series = h * h * (-0.5 + h * (0x1.5555555555555p-2 + h * (-0.25 + h * 0x1.999999999999ap-3)));

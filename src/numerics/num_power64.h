@@ -21,7 +21,7 @@
 #define NUM_POWER64_H
 
 #include "num_log64.h"
-#include "num_logaddexp.h"
+#include "num_pair64.h"
 
 /* ---- First ---------------------------------------------------------------------------------------------------------- */
 

@@ -56,6 +56,13 @@ NUM_FN float num_sum_odd32(float x, float y) {
 
 NUM_FN float num_to_f32(double x) { return num_canonical32((float)x); }
 
+/* y is within `relative` of itself of the result: its rounding, open if not all of that range rounds alike; with x's sign. */
+NUM_FN num_tried32 num_tried_within32(double y, double relative, float x) {
+    float value = (float)(y * (1.0 + relative));
+    num_tried32 out = { num_copysign32(value, x), value != (float)(y * (1.0 - relative)) };
+    return out;
+}
+
 /* ---- bfloat16 ------------------------------------------------------------------------------------------------------- */
 
 NUM_FN float num_widen_bf16(uint16_t x) { return num_from_bits32((uint32_t)x << 16); }

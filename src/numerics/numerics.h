@@ -10,7 +10,8 @@
  *   num_trig_fixed.h       sin, cos, tan of any argument in fixed point num_erf64.h            erf
  *   num_erfinv64.h         erfinv                                       num_power64.h          power
  *   num_arctan2.h          arctan2                                      num_hypot.h            hypot
- *   num_logaddexp.h        logaddexp: fixed operations, exact where it cancels; double-double
+ *   num_logaddexp.h        logaddexp: fixed operations, exact where it cancels
+ *   num_pair64.h           double-double, for second looks
  *   num_transcendental32.h the float32 primitives of the first of these
  *   In float32, for the 16-bit floats:
  *   num_exp32.h            exp, expm1, sigmoid, softplus, tanh          num_log32.h            log, log1p
