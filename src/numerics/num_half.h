@@ -4,15 +4,16 @@
 
 #include "num_arc.h"
 #include "num_arc_hyperbolic.h"
-#include "num_base2.h"
+#include "num_base2_32.h"
 #include "num_erf.h"
 #include "num_float32.h"
-#include "num_hyperbolic.h"
+#include "num_hyperbolic32.h"
 #include "num_hypot.h"
-#include "num_power.h"
-#include "num_trigonometric.h"
 #include "num_log32.h"
 #include "num_logaddexp32.h"
+#include "num_power.h"
+#include "num_silu.h"
+#include "num_trigonometric.h"
 
 #define HALF(name) num_##name##_f16
 #define HALF_BY_FLOAT32(name) num_##name##_for_f16

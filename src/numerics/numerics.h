@@ -15,7 +15,7 @@
  *   num_transcendental32.h the float32 primitives of the first of these
  *   In float32, for the 16-bit floats:
  *   num_exp32.h            exp, expm1, sigmoid, softplus, tanh          num_log32.h            log, log1p
- *   num_base2_half.h       exp2, log2, log10                            num_hyperbolic_half.h  sinh, cosh
+ *   num_base2_32.h         exp2, log2, log10                            num_hyperbolic32.h     sinh, cosh
  *   num_arc32.h            arcsin, arccos, arctan                       num_arc_hyperbolic32.h arcsinh, arccosh, arctanh
  *   num_trig32.h           sin, cos, tan                                num_erf32.h            erf, erfinv
  *   num_power32.h          power                                        num_logaddexp32.h      logaddexp
@@ -27,9 +27,11 @@
 #ifndef NUMERICS_H
 #define NUMERICS_H
 
+#include "num_base2.h"
 #include "num_convert.h"
 #include "num_float32.h"
 #include "num_half.h"
+#include "num_hyperbolic.h"
 #include "num_integer.h"
 #include "num_logaddexp.h"
 #include "num_transcendental32.h"
