@@ -95,13 +95,22 @@ NUM_FN uint16_t HALF(softplus)(uint16_t x) { return HALF(unless_nan)(x, HALF_NUM
 NUM_FN uint16_t HALF(tanh)(uint16_t x) { return HALF(unless_nan)(x, HALF_NUMBER(tanh, x)); }
 NUM_FN uint16_t HALF(rsqrt)(uint16_t x) { return HALF_NARROW(num_rsqrt_for_half(HALF_WIDEN(x))); }
 
-/* By the order of the bits: 0, positive, infinity, NaN, -0, negative, -infinity, negative NaN. */
-NUM_FN uint16_t HALF(log)(uint16_t x) {
-    uint16_t y = HALF_NUMBER(log, x);
+NUM_FN uint16_t HALF(exp2)(uint16_t x) { return HALF(unless_nan)(x, HALF_NUMBER(exp2, x)); }
+NUM_FN uint16_t HALF(sinh)(uint16_t x) { return HALF(unless_nan)(x, HALF_NUMBER(sinh, x)); }
+NUM_FN uint16_t HALF(cosh)(uint16_t x) { return HALF(unless_nan)(x, HALF_NUMBER(cosh, x)); }
+NUM_FN uint16_t HALF(silu)(uint16_t x) { return HALF(unless_nan)(x, HALF_NUMBER(silu, x)); }
+
+/* y, or what a logarithm is outside of the domain. By the order of the bits: 0, positive, infinity, NaN, -0, negative,
+ * -infinity, negative NaN. */
+NUM_FN uint16_t HALF(log_special)(uint16_t x, uint16_t y) {
     y = x > HALF_INF ? HALF_NAN : y;
     y = x == HALF_INF ? HALF_INF : y;
     return (x & 0x7fffu) == 0 ? 0x8000u | HALF_INF : y;
 }
+
+NUM_FN uint16_t HALF(log)(uint16_t x) { return HALF(log_special)(x, HALF_NUMBER(log, x)); }
+NUM_FN uint16_t HALF(log2)(uint16_t x) { return HALF(log_special)(x, HALF_NUMBER(log2, x)); }
+NUM_FN uint16_t HALF(log10)(uint16_t x) { return HALF(log_special)(x, HALF_NUMBER(log10, x)); }
 
 NUM_FN uint16_t HALF(log1p)(uint16_t x) {
     uint16_t y = HALF_NUMBER(log1p, x);
@@ -119,15 +128,9 @@ NUM_FN uint16_t HALF(log1p)(uint16_t x) {
     NUM_FN uint16_t HALF(name)(uint16_t x, uint16_t y) {                                                                      \
         return HALF_NARROW(HALF_BY_FLOAT32(name)(HALF_WIDEN(x), HALF_WIDEN(y)));                                              \
     }
-HALF_1(exp2)
-HALF_1(log2)
-HALF_1(log10)
-HALF_1(silu)
 HALF_1(sin)
 HALF_1(cos)
 HALF_1(tan)
-HALF_1(sinh)
-HALF_1(cosh)
 HALF_1(arcsin)
 HALF_1(arccos)
 HALF_1(arctan)
