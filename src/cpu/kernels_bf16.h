@@ -82,7 +82,6 @@ static inline uint32_t join_untied_bf16(float lower, float upper) {
 #define KERNEL_OWN_multiply_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_divide_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_power_bf16 ~, KERNEL_NONE
-#define KERNEL_OWN_arctan2_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_hypot_bf16 ~, KERNEL_NONE
 
 BF16_1(square, join_bf16, num_square_f32(a))
@@ -119,7 +118,6 @@ BF16_2(subtract, num_subtract_f32(a, b))
 BF16_2(multiply, num_multiply_f32(a, b))
 BF16_2(divide, num_divide_f32(a, b))
 BF16_2(power, num_canonical32(num_power_for_bf16(a, b)))
-BF16_2(arctan2, num_canonical32(num_arctan2_for_bf16(a, b)))
 BF16_2(hypot, num_canonical32(num_hypot_for_bf16(a, b)))
 
 /* sigmoid and softplus, in blocks: what works on bits (clamping magnitudes, putting NaN back) has loops of its own over 16-bit

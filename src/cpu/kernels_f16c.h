@@ -10,7 +10,7 @@
 
 #define F16C_BLOCK 64
 
-/* length <= F16C_BLOCK. The last few elements go through a vector of their own, filled up with zeros; `out` has the room. */
+/* The last few elements go through a vector of their own, filled up with zeros; `out` has room for a multiple of 8. */
 static inline void widen_block(float *out, const t_f16 *x, int length) {
     int i = 0;
 #if defined(__AVX512F__)
@@ -128,7 +128,6 @@ static inline void narrow_block(t_f16 *out, const float *x, int length) {
 #define KERNEL_OWN_multiply_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_divide_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_power_f16 ~, KERNEL_NONE
-#define KERNEL_OWN_arctan2_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_hypot_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_fma_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_equal_f16 ~, KERNEL_NONE
@@ -176,7 +175,6 @@ F16C_2(subtract, num_subtract_f32(a[i], b[i]))
 F16C_2(multiply, num_multiply_f32(a[i], b[i]))
 F16C_2(divide, num_divide_f32(a[i], b[i]))
 F16C_2(power, num_canonical32(num_power_for_f16(a[i], b[i])))
-F16C_2(arctan2, num_canonical32(num_arctan2_for_f16(a[i], b[i])))
 F16C_2(hypot, num_canonical32(num_hypot_for_f16(a[i], b[i])))
 F16C_3(fma, num_canonical32(num_fma_for_f16(a[i], b[i], c[i])))
 F16C_COMPARE(equal)

@@ -56,6 +56,8 @@
 #define KERNEL_OWN_logaddexp_f32 ~, KERNEL_NONE
 SECOND_LOOK_2(logaddexp)
 
+#include "kernels_arc.h"
+
 /* The shared shape of float32 and bfloat16 remainder: a quotient of 2^49 or more takes a loop. */
 #define KERNEL_OWN_remainder_f32 ~, KERNEL_NONE
 SECOND_LOOK_2(remainder)

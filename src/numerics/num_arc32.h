@@ -5,7 +5,7 @@
  * arctan: t P(t^2), t = |x| or, above 1, pi/2 less that of t = 1 / |x|.
  * arcsin: r Q(r^2), r = |x| or, above 1/2, pi/2 less twice that of r = sqrt((1 - |x|) / 2).
  * arccos: sqrt(1 - |x|) R(|x|) or, below 0, pi less that.
- * The shorter ways of num_arc64.h to one polynomial for all of arctan would take more selects than they save steps.
+ * num_arc64.h's further split of arctan would save steps here too, but takes more selects.
  *
  * Polynomials: Sollya, fpminimax(..., d, [|SG...|], I, relative) of atan(sqrt(x))/sqrt(x) on [2^-40, 1], of
  * asin(sqrt(x))/sqrt(x) on [2^-40, 1/4], of acos(x)/sqrt(1 - x) on [0, 1 - 2^-30]; for float16's arctan, of

@@ -10,6 +10,7 @@
  *   num_log32.h            log, log1p of the 16-bit floats, in float32
  *   num_arc64.h            arcsin, arccos, arctan in double
  *   num_arc32.h            arcsin, arccos, arctan of the 16-bit floats, in float32
+ *   num_arctan2.h          arctan2: a first evaluation, and a second look at what that leaves open
  *   num_arc.h              all of these
  *   num_float32.h          float32 arithmetic
  *   num_half.h             float16 and bfloat16
