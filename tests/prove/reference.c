@@ -72,6 +72,12 @@ void reference_thread_end(void) {
         function(r, r, MPFR_RNDN);                                                                                            \
     }
 
+#define BINARY_BY_MPFR(name, function)                                                                                        \
+    static void exact_##name(mpfr_t r, double x, double y) {                                                                  \
+        mpfr_set_d(r, x, MPFR_RNDN);                                                                                          \
+        mpfr_set_d(other, y, MPFR_RNDN);                                                                                      \
+        function(r, r, other, MPFR_RNDN);                                                                                     \
+    }
 UNARY_BY_MPFR(square, mpfr_sqr)
 UNARY_BY_MPFR(sqrt, mpfr_sqrt)
 UNARY_BY_MPFR(rsqrt, mpfr_rec_sqrt)
@@ -95,6 +101,9 @@ UNARY_BY_MPFR(arctan, mpfr_atan)
 UNARY_BY_MPFR(arcsinh, mpfr_asinh)
 UNARY_BY_MPFR(arccosh, mpfr_acosh)
 UNARY_BY_MPFR(arctanh, mpfr_atanh)
+BINARY_BY_MPFR(power, mpfr_pow)
+BINARY_BY_MPFR(arctan2, mpfr_atan2)
+BINARY_BY_MPFR(hypot, mpfr_hypot)
 
 static void exact_reciprocal(mpfr_t r, double x, double y) {
     (void)y;
@@ -141,24 +150,6 @@ static void exact_erfinv(mpfr_t r, double x, double y) {
         if (mpfr_zero_p(other) || mpfr_get_exp(other) < mpfr_get_exp(r) - 110) break;    /* the next one is below 2^-200 */
     }
     if (x < 0) mpfr_neg(r, r, MPFR_RNDN);
-}
-
-static void exact_power(mpfr_t r, double x, double y) {
-    mpfr_set_d(r, x, MPFR_RNDN);
-    mpfr_set_d(other, y, MPFR_RNDN);
-    mpfr_pow(r, r, other, MPFR_RNDN);
-}
-
-static void exact_arctan2(mpfr_t r, double x, double y) {
-    mpfr_set_d(r, x, MPFR_RNDN);
-    mpfr_set_d(other, y, MPFR_RNDN);
-    mpfr_atan2(r, r, other, MPFR_RNDN);
-}
-
-static void exact_hypot(mpfr_t r, double x, double y) {
-    mpfr_set_d(r, x, MPFR_RNDN);
-    mpfr_set_d(other, y, MPFR_RNDN);
-    mpfr_hypot(r, r, other, MPFR_RNDN);
 }
 
 static void exact_logaddexp(mpfr_t r, double x, double y) {
