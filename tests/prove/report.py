@@ -25,8 +25,9 @@ def rows_of(report):
     for runs in groups.values():
         first = runs[0]
         count = lambda name: f"{first[name]:,}" if name in first else "not checked"
+        off = f" ({first['not_nearest']:,} not the nearest, by at most {first['worst_ulp']:.6f} ulp)" if first.get("not_nearest") else ""
         yield (first["op"], first["dtype"], ", ".join(run["level"] for run in runs), inputs_text(first), count("near"), count("samples"),
-               count("wrong"), f"{first['seconds']:.1f}", f"`{first['digest']}`" if first["digest"] else "other shards missing")
+               count("wrong") + off, f"{first['seconds']:.1f}", f"`{first['digest']}`" if first["digest"] else "other shards missing")
 
 
 def page_of(report):
