@@ -28,6 +28,21 @@ MUTANTS = {
     "bound of a pair": (CPU + "kernels_vector_avx512.h", "V_EXP_ERROR 0x1.4p-36f", "V_EXP_ERROR 0x1.4p-41f", "--op exp --dtype float32 --level avx512"),
     "logaddexp of 16 bits, bound": (NUM + "num_logaddexp32.h", "NUM_LOGADDEXP_ERROR 0x1p-21f", "NUM_LOGADDEXP_ERROR 0x1p-27f",
                                     "--op logaddexp --dtype float16 --shard 5/64"),
+    "pi, low part": (NUM + "num_trig64.h", "0x1.1a62633145c07p-53", "0x1.1a6p-53", "--op sin,cos,tan --dtype float32"),
+    "sin, margin of the rounding test": (NUM + "num_trig64.h", "margin = 1u << 10", "margin = 1u << 4", "--op sin,cos,tan --dtype float32"),
+    "sin, bits of 2/pi": (NUM + "num_trig_fixed.h", "0xfe5163ab", "0xfe5163aa", "--op sin,cos,tan --dtype float32"),
+    "arcsin, rounding to odd": (NUM + "num_arc64.h", "return num_odd_forced64(y, (sum - y) + rest);", "return y;", "--op arcsin,arccos,arctan --dtype float32"),
+    "log2, rounding to odd": (NUM + "num_base2.h", "return num_odd_forced64(y, (sum - y) + rest);", "return y;", "--op log2,log10 --dtype float32"),
+    "exp2, one input": (NUM + "num_base2.h", "x == 0x1.853a6ep-9f", "x == 0x1.853a7p-9f", "--op exp2 --dtype float32"),
+    "silu, ties of subnormals": (NUM + "num_silu.h", "0x1p-40f - num_abs32(x)", "-num_abs32(x)", "--op silu --dtype float32 --shard 0/256"),
+    "arctanh, bound": (NUM + "num_arc_hyperbolic64.h", "(1.0 - 0x1p-47)), high = (float)(y * (1.0 + 0x1p-47))",
+                       "(1.0 - 0x1p-53)), high = (float)(y * (1.0 + 0x1p-53))", "--op arcsinh,arccosh,arctanh --dtype float32"),
+    "erf, bound": (NUM + "num_erf64.h", "num_tried_within32(y, 0x1p-45, x)", "num_tried_within32(y, 0x1p-52, x)", "--op erf --dtype float32"),
+    "erfinv, bound": (NUM + "num_erfinv64.h", "NUM_ERFINV_ERROR 0x1p-44", "NUM_ERFINV_ERROR 0x1p-51", "--op erfinv --dtype float32"),
+    "power, bound": (NUM + "num_power64.h", "NUM_POWER_DOUBT_64 1024u", "NUM_POWER_DOUBT_64 1u", "--op power --hard-pairs=8000000"),
+    "arctan2, halfway quotient": (NUM + "num_arctan2.h", "num_bits64(quotient) - (quotient > 0.0)", "num_bits64(quotient)", "--op arctan2 --hard-pairs"),
+    "hypot, rounding to odd": (NUM + "num_hypot.h", "num_from_bits64(rest == 0.0 ? bits : odd)", "h", "--op hypot --hard-pairs"),
+    "logaddexp, where it cancels": (NUM + "num_logaddexp.h", "larger * -0x1p-10f", "larger * -0x1p-30f", "--op logaddexp --hard-pairs=1000000"),
 }
 
 
