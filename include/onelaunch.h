@@ -209,7 +209,7 @@ typedef struct ol_device ol_device;
 typedef enum ol_cpu_level {
     OL_CPU_AUTO = 0,                   /* ONELAUNCH_CPU if set (baseline, avx2, avx512, neon), else the best there is */
     OL_CPU_BASELINE = 1,               /* SSE2 on x86-64; plain C elsewhere */
-    OL_CPU_AVX2 = 2,                   /* AVX2, FMA and F16C */
+    OL_CPU_AVX2 = 2,                   /* AVX2, FMA, F16C and BMI2 */
     OL_CPU_AVX512 = 3,                 /* AVX-512 F, BW, CD, DQ and VL */
     OL_CPU_NEON = 4                    /* AArch64 */
 } ol_cpu_level;
@@ -333,7 +333,7 @@ OL_API ol_status ol_compile_text(ol_device *device, const char *text, size_t n_b
 
 /* ---- Primitives by number, for tools and bindings -------------------------------------------------------------------- */
 
-/* Primitives are numbered 0 .. ol_primitive_count()-1 in the order of docs/primitives.md; the numbers may change between
+/* Primitives are numbered 0 .. ol_primitive_count()-1 in the order of src/primitives.def; the numbers may change between
  * versions, the names do not. */
 OL_API int32_t ol_primitive_count(void);
 OL_API const char *ol_primitive_name(int32_t primitive);          /* NULL out of range. Static storage. */

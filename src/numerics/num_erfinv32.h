@@ -12,7 +12,7 @@
 NUM_FN float num_erfinv_for_f16(float x) {
     float a = num_abs32(x), k;
     float m = num_split32((1.0f - a) * (1.0f + a), 127.0f, &k);
-    float w = -num_log_sum_for_f16(m - 1.0f, k);
+    float w = 0x1p-60f - num_log_sum_for_f16(m - 1.0f, k);             /* a logarithm of 0 comes as the least subnormal, which is slow */
     float q = 0x1.47a324p-31f;
     q = num_step32(q, w, -0x1.8fdaeep-26f);
     q = num_step32(q, w, 0x1.8d00a6p-22f);

@@ -12,10 +12,12 @@
 #include "report.h"
 #include "table.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void print_list(void) {
     printf("Levels:");
@@ -72,6 +74,25 @@ static int conclude(const char *command, const options *o, const prove_facts *f,
     return status;
 }
 
+/* Can a file be written to at the end? To be asked before an hour of work. */
+static bool writable(const char *command, const char *path) {
+    if (!path) return true;
+    bool was_there = !access(path, F_OK);
+    FILE *file = fopen(path, "a");
+    if (!file) cli_error(command, "%s: %s", path, strerror(errno));
+    else fclose(file);
+    if (file && !was_there) remove(path);
+    return file != NULL;
+}
+
+/* Nothing to run is said, and is an error but in a shard, as one of many. */
+static bool any_inputs(const char *command, const run *runs, int n_runs) {
+    for (int i = 0; i < n_runs; i++)
+        if (run_shard_inputs(&runs[i])) return true;
+    cli_error(command, n_runs ? "this shard of the chosen runs has no inputs" : "--hard-pairs: no chosen primitive takes two float32 operands");
+    return n_runs > 0;
+}
+
 static void report_if_any(const run *r) {
     if (r->first_task < r->end_task) report_run(r);
 }
@@ -83,7 +104,8 @@ static int prove(const char *command, options *o) {
     journal *state = NULL;
     char identity[800];
     int status = CLI_USAGE, n_runs = make_runs(o, command, &runs);
-    if (n_runs < 0 || !facts_gather(command, &f) || (o->digests && !table_readable(command, o->digests))) goto done;
+    if (n_runs < 0 || !any_inputs(command, runs, n_runs) || !writable(command, o->report) || !writable(command, o->write_digests) ||
+        !facts_gather(command, &f) || (o->digests && !table_readable(command, o->digests))) goto done;
     identify(o, &f, identity, sizeof identity);
     if (o->state && !(state = journal_open(command, o->state, identity, runs, n_runs))) goto done;
     if (state && journal_n_tasks(state))

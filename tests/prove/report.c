@@ -65,14 +65,12 @@ static json_t *json_of_all(const options *o, const prove_facts *f, const run *ru
 }
 
 bool report_write(const char *command, const options *o, const prove_facts *f, const run *runs, int n_runs) {
-    bool ok = false;
-    char *other = NULL;
     json_t *all = json_of_all(o, f, runs, n_runs);
     errno = 0;
-    if (all && asprintf(&other, "%s.new", o->report) >= 0)
-        ok = !json_dump_file(all, other, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) && !rename(other, o->report);
+    FILE *file = all ? fopen(o->report, "w") : NULL;
+    bool ok = file && !json_dumpf(all, file, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) && fputc('\n', file) != EOF;
+    if (file && fclose(file)) ok = false;
     if (!ok) cli_error(command, "%s: %s", o->report, errno ? strerror(errno) : "it could not be written");
-    free(other);
     json_decref(all);
     return ok;
 }

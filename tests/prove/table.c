@@ -109,26 +109,27 @@ static table_result common_digest(const char *command, const run *r, uint64_t *d
 
 table_result table_write(const char *command, const char *path, const run *runs, int n_runs) {
     table_result result = TABLE_RIGHT;
-    char *other = NULL;
-    FILE *file = asprintf(&other, "%s.new", path) < 0 ? NULL : fopen(other, "w");
-    if (file) {
-        fputs("# The digests of all results, equal at every SIMD level and on every machine; ./dev prove --digests compares. What they are\n"
-              "# over: tools/digest.h.\n", file);
-        for (int i = 0; i < n_runs && result == TABLE_RIGHT; i++) {
-            uint64_t digest = 0;
-            result = common_digest(command, &runs[i], &digest);
-            uint64_t strided = result == TABLE_RIGHT ? check_strided_digest(&runs[i]) : 0;
-            fprintf(file, "%s\t%s\t%016" PRIx64 "\t%016" PRIx64 "\n", runs[i].reference->name, runs[i].format->name, digest, strided);
-        }
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *rows = open_memstream(&text, &bytes), *file = NULL;
+    bool ok = rows != NULL;
+    for (int i = 0; ok && i < n_runs && result == TABLE_RIGHT; i++) {
+        uint64_t digest = 0;
+        result = common_digest(command, &runs[i], &digest);
+        uint64_t strided = result == TABLE_RIGHT ? check_strided_digest(&runs[i]) : 0;
+        fprintf(rows, "%s\t%s\t%016" PRIx64 "\t%016" PRIx64 "\n", runs[i].reference->name, runs[i].format->name, digest, strided);
     }
-    bool failed = !file || ferror(file);
-    if (file && fclose(file)) failed = true;
-    if (result != TABLE_RIGHT) {
-        if (other) remove(other);
-    } else if (failed || rename(other, path)) {
+    if (rows && fclose(rows)) ok = false;
+    if (ok && result == TABLE_RIGHT) {                                   /* all rows or nothing */
+        file = fopen(path, "w");
+        ok = file && fputs("# Digests of all results, equal at every SIMD level and on every machine: OP DTYPE DIGEST STRIDED_DIGEST, by\n"
+                           "# ./dev prove --write-digests; tools/digest.h says over what.\n", file) >= 0 && fwrite(text, 1, bytes, file) == bytes;
+        if (file && fclose(file)) ok = false;
+    }
+    if (!ok) {
         cli_error(command, "%s: %s", path, strerror(errno));
         result = TABLE_FAILED;
     }
-    free(other);
+    free(text);
     return result;
 }

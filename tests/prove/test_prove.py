@@ -61,7 +61,8 @@ class Options(Case):
             (["--shard", "0/0"], "expected I/N"), (["--shard", "0/2x"], "expected I/N"), (["--threads", "0"], "--threads 0: expected"),
             (["--threads", "two"], "--threads two"), (["--samples", "-1"], "--samples -1"), (["--samples", "1e6"], "--samples 1e6"),
             (["--show", "x"], "--show x"), (["stray"], "'stray'"), (["--nonsense"], "nonsense"), (["--report"], "argument"),
-            (["--digests", "--write-digests", "x"], "exclude"), (["--digests", "--shard", "0/2"], "--state"),
+            (["--digests", "--write-digests", "x"], "exclude"), (["--hard-pairs=10", "--op", "sin"], "two float32"),
+            (["--op", "abs", "--dtype", "float16", "--report", "/nowhere/x"], "/nowhere/x"), (["--digests", "--shard", "0/2"], "--state"),
             (["--digests", "a", "b"], "unexpected argument 'b'"), (["--digests=/nowhere/x", "--op", "exp"], "/nowhere/x"),
             (["--state", "/nowhere/x", "--op", "exp"], "/nowhere/x"), (["--state", "/dev/null", "--op", "exp"], "no regular file"),
             (["--report", "/nowhere/x", "--op", "isnan", "--dtype", "float16"], "/nowhere/x"),
@@ -219,7 +220,7 @@ class Reports(Case):
             self.assertEqual((row["dtype"], row["inputs"], row["exhaustive"], row["wrong"]), ("float16", 65536, True, 0))
             self.assertEqual(len(row["digest"]), 16)
             self.assertIn("MPFR" if row["op"] == "sqrt" else "exact", row["reference"])
-        self.expect(0, "-q", "--op", "sqrt", "--dtype", "float16", "--shard", "0/2", "--report", self.report)       # has no task
+        self.expect(0, "-q", "--op", "sqrt", "--dtype", "float16", "--shard", "0/2", "--report", self.report, says="has no inputs")
         self.assertEqual(json.loads(self.report.read_text())["runs"], [])
         self.assertEqual(list(self.folder.iterdir()), [self.report])
 
