@@ -155,7 +155,7 @@ static void near_floor_divide(ARGUMENTS) {
             double rest = fmod(a, b);
             double quotient = rint((a - rest) / b);
             double result = quotient - (rest != 0 && (rest < 0) != (b < 0));
-            if (fabs(quotient) >= 0x1p40) error[i] = fabs(quotient) * 0x1p-50 + 1;    /* a - rest may have been rounded */
+            if (fabs(quotient) >= 0x1p40) error[i] = fabs(quotient) * 0x1p-49 + 4;    /* a - rest may have been rounded */
             value[i] = result == 0 ? copysign(0.0, a / b) : result;
         }
     }
