@@ -49,7 +49,7 @@ static int make_runs(options *o, const char *command, run **runs) {
         for (int d = 0; d < dtype_count; d++)
             if (operations[i] && dtypes[d] && (!o->settings.n_hard_pairs || (reference_list[i].arity == 2 && dtype_list[d].dtype == OL_FLOAT32)) &&
                 !run_init(&(*runs)[n++], i, d, &o->settings)) {
-                cli_error(command, "out of memory");
+                cli_error(command, "%s %s: no memory or no approximation for it", reference_list[i].name, dtype_list[d].format->name);
                 return -1;
             }
     if (!*runs) cli_error(command, "out of memory");

@@ -112,7 +112,8 @@ bool run_init(run *r, int operation, int dtype, const run_settings *settings) {
     *r = (run){ .reference = &reference_list[operation], .format = dtype_list[dtype].format, .levels = settings->levels,
                 .n_levels = settings->n_levels, .kernels_only = settings->kernels_only, .samples = settings->samples, .show = settings->show };
     fastest(&approximations, &filter);
-    while (strcmp(approximations->name, r->reference->name)) approximations++;
+    while (approximations->name && strcmp(approximations->name, r->reference->name)) approximations++;
+    if (!approximations->name) return false;
     r->approximate = approximations->function;
     r->filter = r->format->size == 4 ? filter->of_float32 : filter->of_16_bits;
     if (r->format->size == 2) r->table = &tables[r->format == &format_bfloat16];
