@@ -14,8 +14,8 @@
  *
  * What is promised: a replay is one launch (none where all outputs are empty); its bits are those of the composed path (the
  * same graph run one primitive at a time); every node is its exact real result rounded once to its own dtype (float32
- * logaddexp, power and arctan2, which cannot be run on all pairs: within 0.5001 ulp); the bits do not depend on the SIMD level, the thread count, the strides or the position
- * in the tensor. docs/numerics.md has the value rules.
+ * logaddexp, power and arctan2, which cannot be run on all pairs: within 0.5001 ulp); the bits do not depend on the SIMD
+ * level, the thread count, the strides or the position in the tensor. docs/numerics.md has the value rules.
  *
  * Conventions. Functions return an ol_status and put results in their last pointers, untouched on failure. `ol_error *` may
  * be NULL everywhere. Strides are in elements. Nothing is printed, no state of the host is changed, no global is written.
@@ -158,8 +158,8 @@ OL_API ol_value ol_broadcast_like(ol_graph *graph, ol_value x, ol_value like);
 OL_API ol_value ol_broadcast_to(ol_graph *graph, ol_value x, int32_t rank, const int64_t *shape);
 
 /* The primitives. Operands are brought to their common dtype first (ol_promote); "float" primitives bring integers and
- * bool to float32. Each result is the exact one rounded once to nearest even (float32 logaddexp, power, arctan2: within 0.5001 ulp),
- * NaN results are canonical, integers wrap.
+ * bool to float32. Each result is the exact one rounded once to nearest even (float32 logaddexp, power, arctan2: within
+ * 0.5001 ulp), NaN results are canonical, integers wrap.
  * docs/primitives.md lists, for each: types, special values, accuracy. Errors (sticky): a foreign or invalid value, a dtype the
  * primitive does not take, OL_MAX_NODES passed. */
 #define OL_UNARY(name) OL_API ol_value ol_##name(ol_graph *graph, ol_value x);

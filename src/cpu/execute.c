@@ -30,7 +30,12 @@ ol_status cpu_prepare(ol_composite *c, ol_error *error)
             continue;
         ol_dtype operand = graph_dtype(c->optimized, n->operands[n->kind == NODE_BROADCAST_LIKE ? 0 : n->n_operands - 1]);
         uint8_t fused = prog->instructions[i].fused;
-        p->kernels[i] = fused ? cpu_fused_kernel(device->kernels, fused) : n->kind == NODE_PRIMITIVE ? device->kernels->primitive[n->primitive][operand] : device->kernels->astype[operand][n->dtype];
+        if (fused)
+            p->kernels[i] = cpu_fused_kernel(device->kernels, fused);
+        else if (n->kind == NODE_PRIMITIVE)
+            p->kernels[i] = device->kernels->primitive[n->primitive][operand];
+        else
+            p->kernels[i] = device->kernels->astype[operand][n->dtype];
         if (!p->kernels[i])
             return fail(error, OL_ERROR_DEVICE, node_name(n), "internal: no %s kernel for %s", ol_cpu_level_name(device->level), ol_dtype_name(operand));
     }

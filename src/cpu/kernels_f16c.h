@@ -11,7 +11,7 @@
 #define F16C_BLOCK 64
 
 /* The last few elements go through a vector of their own, filled up with zeros; `out` has room for a multiple of 8. */
-static inline void widen_block(float *out, const t_f16 *x, int length) {
+static inline void widen_block_f16(float *out, const t_f16 *x, int length) {
     int i = 0;
 #if defined(__AVX512F__)
     for (; i + 16 <= length; i += 16) _mm512_storeu_ps(out + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(x + i))));
@@ -24,7 +24,7 @@ static inline void widen_block(float *out, const t_f16 *x, int length) {
     }
 }
 
-static inline void narrow_block(t_f16 *out, const float *x, int length) {
+static inline void narrow_block_f16(t_f16 *out, const float *x, int length) {
     int i = 0;
 #if defined(__AVX512F__)
     for (; i + 16 <= length; i += 16)
@@ -49,7 +49,7 @@ static inline void narrow_block(t_f16 *out, const float *x, int length) {
         (void)b, (void)c;                                                                                                     \
         OPERANDS                                                                                                              \
         _Pragma("omp simd") for (int i = 0; i < length; i++) block[i] = RESULT;                                               \
-        narrow_block(result, block, length);                                                                                  \
+        narrow_block_f16(result, block, length);                                                                              \
         result += length, n -= (size_t)length;                                                                                \
     }
 
@@ -58,7 +58,7 @@ static inline void narrow_block(t_f16 *out, const float *x, int length) {
         t_f16 *result = out;                                                                                                  \
         const t_f16 *p = x;                                                                                                   \
         (void)y, (void)z;                                                                                                     \
-        F16C_LOOP(widen_block(a, p, length); p += length;, RESULT)                                                            \
+        F16C_LOOP(widen_block_f16(a, p, length); p += length;, RESULT)                                                        \
     }
 
 #define F16C_2(name, RESULT)                                                                                                  \
@@ -66,14 +66,14 @@ static inline void narrow_block(t_f16 *out, const float *x, int length) {
         t_f16 *result = out;                                                                                                  \
         const t_f16 *p = x, *q = y;                                                                                           \
         (void)z;                                                                                                              \
-        F16C_LOOP(widen_block(a, p, length); widen_block(b, q, length); p += length; q += length;, RESULT)                    \
+        F16C_LOOP(widen_block_f16(a, p, length); widen_block_f16(b, q, length); p += length; q += length;, RESULT)            \
     }
 
 #define F16C_3(name, RESULT)                                                                                                  \
     static void loop_##name##_f16(KERNEL_ARGUMENTS) {                                                                         \
         t_f16 *result = out;                                                                                                  \
         const t_f16 *p = x, *q = y, *r = z;                                                                                   \
-        F16C_LOOP(widen_block(a, p, length); widen_block(b, q, length); widen_block(c, r, length); p += length; q += length;  \
+        F16C_LOOP(widen_block_f16(a, p, length); widen_block_f16(b, q, length); widen_block_f16(c, r, length); p += length; q += length; \
                   r += length;, RESULT)                                                                                       \
     }
 
@@ -85,8 +85,8 @@ static inline void narrow_block(t_f16 *out, const float *x, int length) {
         while (n > 0) {                                                                                                       \
             float a[F16C_BLOCK], b[F16C_BLOCK];                                                                               \
             int length = n < F16C_BLOCK ? (int)n : F16C_BLOCK;                                                                \
-            widen_block(a, p, length);                                                                                        \
-            widen_block(b, q, length);                                                                                        \
+            widen_block_f16(a, p, length);                                                                                    \
+            widen_block_f16(b, q, length);                                                                                    \
             _Pragma("omp simd") for (int i = 0; i < length; i++) result[i] = num_##name##_f32(a[i], b[i]);                    \
             result += length, p += length, q += length, n -= (size_t)length;                                                  \
         }                                                                                                                     \
@@ -189,7 +189,7 @@ static void loop_astype_f16_f32(KERNEL_ARGUMENTS) {
     while (n > 0) {
         float a[F16C_BLOCK];
         int length = n < F16C_BLOCK ? (int)n : F16C_BLOCK;
-        widen_block(a, p, length);
+        widen_block_f16(a, p, length);
         _Pragma("omp simd") for (int i = 0; i < length; i++) result[i] = num_canonical32(a[i]);
         result += length, p += length, n -= (size_t)length;
     }
@@ -203,7 +203,7 @@ static void loop_astype_f32_f16(KERNEL_ARGUMENTS) {
         float block[F16C_BLOCK];
         int length = n < F16C_BLOCK ? (int)n : F16C_BLOCK;
         _Pragma("omp simd") for (int i = 0; i < length; i++) block[i] = num_canonical32(p[i]);
-        narrow_block(result, block, length);
+        narrow_block_f16(result, block, length);
         result += length, p += length, n -= (size_t)length;
     }
 }

@@ -2,10 +2,10 @@
  * rates of a gated delta layer are made of these.
  *
  * Instead of a double, a result is evaluated as an unrounded sum of two float32, high + low, with a relative error below
- * V_PAIR_ERROR (V_EXP_ERROR for exp; the largest one measured, and some). Where adding and subtracting that error rounds to the same float32, that is the correctly rounded result;
- * where not (a few in a thousand inputs, NaN, subnormal results), the whole vector is done again in double, with the
- * functions every other level uses. So the result is the correctly rounded one whatever the route, which running all 2^32
- * inputs confirms (tests/prove), and it is twice as fast.
+ * V_PAIR_ERROR (V_EXP_ERROR for exp): the largest one measured, and some. Where adding and subtracting that error rounds to the
+ * same float32, that is the correctly rounded result; where not (a few in a thousand inputs, NaN, subnormal results), the whole
+ * vector is done again in double, with the functions every other level uses. So the result is the correctly rounded one whatever
+ * the route, which running all 2^32 inputs confirms (tests/prove), and it is twice as fast.
  *
  * Small tables sit in registers and are read by permutes. exp, T = V_POWERS: x = (T n + j) ln2/T + r, exp(r) a polynomial,
  * 2^(j/T) a float32 t_j; that t_j is not exactly 2^(j/T) goes into r (Gal's accurate tables, 1986, turned round).

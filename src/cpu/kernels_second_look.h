@@ -41,9 +41,7 @@
 
 /* Blocks of 16-bit floats to float32 and back. */
 #if defined(__F16C__)
-#define HALF_BLOCK F16C_BLOCK
-#define widen_block_f16 widen_block
-#define narrow_block_f16 narrow_block
+#define HALF_BLOCK F16C_BLOCK                    /* widen_block_f16, narrow_block_f16: kernels_f16c.h */
 #else
 #define HALF_BLOCK 64
 static inline void widen_block_f16(float *out, const t_f16 *x, int n) { KERNEL_EACH(n) out[i] = num_widen_f16(x[i]); }
@@ -69,15 +67,6 @@ static inline void narrow_block_bf16(t_bf16 *out, const float *x, int n) { KERNE
             if (open[i]) block[i] = AGAIN;                                                                                    \
         narrow_block_##dt(result, block, length);                                                                             \
         result += length, n -= (size_t)length;                                                                                \
-    }
-
-#define SECOND_LOOK_HALF_1(name, dt)                                                                                          \
-    static void loop_##name##_##dt(KERNEL_ARGUMENTS) {                                                                        \
-        t_##dt *result = out;                                                                                                 \
-        const t_##dt *p = x;                                                                                                  \
-        (void)y, (void)z;                                                                                                     \
-        SECOND_LOOK_HALF(dt, (widen_block_##dt(a, p, length), p += length), num_##name##_try_for_##dt(a[i]),                  \
-                         num_##name##_again_for_##dt(a[i]))                                                                   \
     }
 
 #define SECOND_LOOK_HALF_2(name, dt)                                                                                          \

@@ -58,10 +58,7 @@ NUM_FN double num_arcsin_tail64(double z) {
 
 /* c + high + low rounded to odd: c 0 or a double for a multiple of pi/4, |c| >= |high|, and low much smaller. */
 NUM_FN double num_arc_sum64(double c, double high, double low) {
-    double sum = c + high;
-    double rest = ((c - sum) + high) + num_step64(c, NUM_PI_REST_64, low);
-    double y = sum + rest;
-    return num_odd_forced64(y, (sum - y) + rest);
+    return num_sum3_odd64(c, high, num_step64(c, NUM_PI_REST_64, low));
 }
 
 /* arctan(m), m >= 0; of a NaN, some number. */

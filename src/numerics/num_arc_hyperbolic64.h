@@ -8,7 +8,7 @@
  * between two float32, which is one in 2^22.
  *
  * Which side of halfway, the inverse function tells: y > m exactly if x > sinh(m), cosh(m), tanh(m). In t = exp(m) - 1 or
- * exp(2m) - 1, in double-double (num_logaddexp.h, error 2^-98), these have no cancellation:
+ * exp(2m) - 1, in double-double (num_pair64.h, error 2^-98), these have no cancellation:
  *     2 x (1 + t) > t (t + 2),    2 (x - 1) (1 + t) > t^2,    2 x > (1 - x) t.
  * x - 1 and 1 - x are exact, and y = m does not happen, exp(m) being transcendental. */
 #ifndef NUM_ARC_HYPERBOLIC64_H

@@ -151,7 +151,7 @@ NUM_FN float num_clamp_positive32(float x, float high) {
 NUM_FN float num_canonical32(float x) { return x == x ? x : num_from_bits32(NUM_NAN_BITS_F32); }
 
 /* A result, or that it is open: an evaluation that tells where it is not sure of the rounding, or not made for the argument.
- * Kernels run it over a block and look at the open elements again, one by one (kernels_own.h, SECOND_LOOK). */
+ * Kernels run it over a block and look at the open elements again, one by one (kernels_second_look.h). */
 typedef struct num_tried32 {
     float value;
     uint32_t open;

@@ -55,14 +55,6 @@ NUM_FN double num_log_rest64(double f) {
     return half_square - s * (half_square + z * num_atanh_tail64(z));
 }
 
-/* a + b + c rounded to odd, |a| > |b| or a = 0, c small. */
-NUM_FN double num_sum3_odd64(double a, double b, double c) {
-    double sum = a + b;
-    double rest = ((a - sum) + b) + c;
-    double y = sum + rest;
-    return num_odd_forced64(y, (sum - y) + rest);
-}
-
 /* Of a positive finite x; of others, some number. */
 NUM_FN double num_log2_64(float x) {
     double k;

@@ -50,13 +50,6 @@ NUM_FN float num_exp2_for_f16(float x) {
 #define NUM_LOG10_2_HIGH_32 0x1.3442p-2f                 /* 16 bits: k times it is exact */
 #define NUM_LOG10_2_LOW_32 -0x1.95ec2p-19f
 
-/* m - 1 for a positive x = m 2^k; a bfloat16 subnormal is a float32 subnormal, whose bits are 2^149 times it. */
-NUM_FN float num_split_bf16(float x, float *k) {
-    int subnormal = num_bits32(x) < 0x00800000u;
-    float normal = subnormal ? (float)(int32_t)num_bits32(x) : x;
-    return num_split32(normal, subnormal ? 127.0f + 149.0f : 127.0f, k) - 1.0f;
-}
-
 NUM_FN float num_log2_for_bf16(float x) {
     float k;
     float f = num_split_bf16(x, &k);

@@ -45,13 +45,17 @@ NUM_FN float num_log_sum_for_f16(float f, float k) {
     return num_odd_forced32(y, (sum - y) + rest);
 }
 
-/* A bfloat16 subnormal is a float32 subnormal: its bits, as an integer, are 2^149 times it. */
-NUM_FN float num_log_for_bf16(float x) {
+/* m - 1 for a positive x = m 2^k; a bfloat16 subnormal is a float32 subnormal, whose bits are 2^149 times it. */
+NUM_FN float num_split_bf16(float x, float *k) {
     int subnormal = num_bits32(x) < 0x00800000u;
     float normal = subnormal ? (float)(int32_t)num_bits32(x) : x;
+    return num_split32(normal, subnormal ? 127.0f + 149.0f : 127.0f, k) - 1.0f;
+}
+
+NUM_FN float num_log_for_bf16(float x) {
     float k;
-    float m = num_split32(normal, subnormal ? 127.0f + 149.0f : 127.0f, &k);
-    return num_log_sum_for_bf16(m - 1.0f, k);
+    float f = num_split_bf16(x, &k);
+    return num_log_sum_for_bf16(f, k);
 }
 
 NUM_FN float num_log_for_f16(float x) {

@@ -31,11 +31,7 @@ NUM_FN double num_log_sum64(double f, double k) {
     double z = s * s;
     double half_square = 0.5 * f * f;
     double low = num_step64(s, half_square + z * num_atanh_tail64(z), k * NUM_LN2_LOW_64);
-    double high = k * NUM_LN2_HIGH_64;
-    double sum = high + f;                               /* |high| > |f|, or high is 0: Fast2Sum is exact */
-    double rest = ((high - sum) + f) - (half_square - low);
-    double y = sum + rest;
-    return num_odd_forced64(y, (sum - y) + rest);
+    return num_sum3_odd64(k * NUM_LN2_HIGH_64, f, low - half_square);
 }
 
 /* A positive normal double as m 2^k, m in [sqrt(1/2), sqrt(2)). Logical shifts only: AVX2 has no arithmetic one for 64 bits. */

@@ -10,7 +10,7 @@
  * units in the last place, each of them u of it or more, leads to the same float32: all but 2^-18 of results.
  *
  * Second: exact, if x^y has no more than 53 bits, which every tie of two float32 has (25 at most); else the same in
- * double-double (num_logaddexp.h has its operations), error about 2^-97 of the result, with a fixed sequence of operations,
+ * double-double (num_pair64.h), error about 2^-97 of the result, with a fixed sequence of operations,
  * none fused. Of all 2^64 pairs a few may be expected within 2^-87 of a tie, so this should decide them all; and if not, every
  * level still gives the same bits, within 0.5 ulp and 2^-70 of one.
  *

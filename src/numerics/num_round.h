@@ -21,6 +21,14 @@ NUM_FN double num_odd_forced64(double s, double e) {
     return num_from_bits64((num_bits64(s) - ((num_bits64(s) ^ num_bits64(e)) >> 63)) | 1);
 }
 
+/* a + b + c rounded to odd, |a| >= |b| or a = 0, c small: the sum of a and b is kept exact (Fast2Sum). */
+NUM_FN double num_sum3_odd64(double a, double b, double c) {
+    double sum = a + b;
+    double rest = ((a - sum) + b) + c;
+    double y = sum + rest;
+    return num_odd_forced64(y, (sum - y) + rest);
+}
+
 /* s + e rounded to odd, exactly: untouched where e is 0 or s is not finite. */
 NUM_FN double num_odd64(double s, double e) {
     uint64_t bits = num_bits64(s);
