@@ -53,6 +53,8 @@ int graph_append_shape(graph *g, const shape *s, size_t *index);
 
 /* The dtype of a node's operand (as the kernel is given it). */
 static inline ol_dtype graph_dtype(const graph *g, uint32_t index) { return (ol_dtype)g->nodes[index].dtype; }
+/* The operands whose data a node reads: a broadcast's `like` gives only its shape. */
+static inline int node_reads(const node *n) { return n->kind == NODE_BROADCAST_LIKE ? 1 : n->n_operands; }
 /* The name of what a node does, for errors and text: "add", "astype", "broadcast_to", "input", "constant". */
 const char *node_name(const node *n);
 

@@ -25,12 +25,6 @@ typedef struct builder {
     uint32_t free_first[N_CLASSES][9];
 } builder;
 
-/* The operands whose data a node reads: a broadcast's `like` gives only its shape. */
-static int data_operands(const node *n)
-{
-    return n->kind == NODE_BROADCAST_LIKE ? 1 : n->n_operands;
-}
-
 /* What computes a node: itself, or a fused kernel. */
 static fusion instruction_of(const builder *b, uint32_t index)
 {
@@ -38,7 +32,7 @@ static fusion instruction_of(const builder *b, uint32_t index)
     fusion f;
     if (b->fuse && n->kind == NODE_PRIMITIVE && b->fuse(b->device, b->g, index, b->once, &f))
         return f;
-    f = (fusion){ .n_operands = (uint8_t)data_operands(n), .name = node_name(n) };
+    f = (fusion){ .n_operands = (uint8_t)node_reads(n), .name = node_name(n) };
     for (int k = 0; k < f.n_operands; k++)
         f.operands[k] = n->operands[k];
     return f;

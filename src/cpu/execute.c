@@ -128,11 +128,11 @@ static void run_task(void *argument, size_t index)
 
 static void run_plan(const plan *p)
 {
-    cpu_threads *threads = ((const cpu_device *)p->composite->device)->threads;
+    cpu_threads *threads = ((const cpu_device *)p->space.composite->device)->threads;
     int64_t n_threads = (int64_t)cpu_threads_count(threads);
     if (n_threads > 1 && p->n_tiles > 1) {
         /* In integers: the host's floating-point state is still its own here. */
-        int64_t task_elements = TASK_COST / ((int64_t)p->composite->program->cost_per_element + 1) + 1;
+        int64_t task_elements = TASK_COST / ((int64_t)p->space.composite->program->cost_per_element + 1) + 1;
         int64_t n_tasks = p->n_rows * p->row_length / task_elements;
         if (n_tasks > 4 * n_threads)
             n_tasks = 4 * n_threads;
@@ -152,13 +152,13 @@ static void replay_in(const ol_composite *c, const ol_tensor *inputs, const ol_t
     plan p;
     int launched = 0;
     plan_begin(&p, c, block);
-    if (plan_groups(&p, outputs) == 1) {
-        if ((launched = plan_group(&p, inputs, outputs, p.order, (uint32_t)c->traced->n_outputs, 1, in_place)))
+    if (space_groups(&p.space, outputs) == 1) {
+        if ((launched = plan_group(&p, inputs, outputs, p.space.order, (uint32_t)c->traced->n_outputs, 1, in_place)))
             run_plan(&p);
     } else {
         for (uint32_t first = 0, n; first < (uint32_t)c->traced->n_outputs; first += n) {
-            n = plan_group_size(&p, outputs, first);
-            if (plan_group(&p, inputs, outputs, p.order + first, n, 0, in_place)) {
+            n = space_group_size(&p.space, outputs, first);
+            if (plan_group(&p, inputs, outputs, p.space.order + first, n, 0, in_place)) {
                 run_plan(&p);
                 launched = 1;
             }

@@ -1,0 +1,182 @@
+/* What the kernel of a composite is made for; see kernel.h. */
+#include "cuda/kernel.h"
+
+#include "status.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define INLINED_INSTRUCTIONS 48          /* of a program that is inlined: the compiler's time grows with them */
+#define LANES_INSTRUCTIONS 256           /* of a program whose threads take several elements: registers */
+
+/* ---- Clusters: by refinement of "all in one", output by output. Costs the sum of what the outputs reach. ---- */
+
+typedef struct refinement {
+    const ol_composite *c;
+    uint32_t *by_node;                   /* the instruction of a node, or NODE_NONE */
+    uint32_t *stack, *reached;
+    uint32_t *seen;                      /* by node: the last output that reached it, from 1 */
+    uint32_t *split_by, *split_into;     /* by cluster: the last output that split it, from 1, and what came off */
+    size_t capacity;                     /* of those two */
+} refinement;
+
+static void refine(refinement *r, kernel *k, uint32_t output)
+{
+    const graph *g = r->c->optimized;
+    size_t n_stack = 0, n_reached = 0;
+    r->stack[n_stack++] = g->outputs[output];
+    r->seen[g->outputs[output]] = output + 1;
+    while (n_stack) {
+        uint32_t i = r->stack[--n_stack];
+        const node *n = &g->nodes[i];
+        if (r->by_node[i] != NODE_NONE)
+            r->reached[n_reached++] = r->by_node[i];
+        for (int o = 0; o < node_reads(n); o++)
+            if (r->seen[n->operands[o]] != output + 1) {
+                r->seen[n->operands[o]] = output + 1;
+                r->stack[n_stack++] = n->operands[o];
+            }
+    }
+    for (size_t i = 0; i < n_reached; i++) {
+        uint32_t *cluster = &k->cluster[r->reached[i]];
+        if (r->split_by[*cluster] != output + 1) {
+            r->split_by[*cluster] = output + 1;
+            r->split_into[*cluster] = k->n_clusters++;
+        }
+        *cluster = r->split_into[*cluster];
+    }
+}
+
+/* Numbers the clusters that have instructions from 0. */
+static void renumber(refinement *r, kernel *k)
+{
+    memset(r->split_into, 0xff, r->capacity * sizeof *r->split_into);
+    k->n_clusters = 0;
+    for (size_t i = 0; i < k->n_instructions; i++) {
+        uint32_t *number = &r->split_into[k->cluster[i]];
+        if (*number == UINT32_MAX)
+            *number = k->n_clusters++;
+        k->cluster[i] = *number;
+    }
+}
+
+static int find_clusters(kernel *k, const ol_composite *c)
+{
+    const graph *g = c->optimized;
+    refinement r = { .c = c, .capacity = 3 * k->n_instructions + 1 };
+    struct { uint32_t **array; size_t n; } arrays[] = {
+        { &r.by_node, g->n_nodes }, { &r.stack, g->n_nodes }, { &r.seen, g->n_nodes }, { &r.reached, g->n_nodes },
+        { &r.split_by, r.capacity }, { &r.split_into, r.capacity },
+    };
+    int ok = 1;
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        ok &= (*arrays[i].array = memory_take(&k->allocator, memory_size(arrays[i].n, sizeof(uint32_t)))) != NULL;
+    if (ok) {
+        memset(r.by_node, 0xff, g->n_nodes * sizeof(uint32_t));
+        for (size_t i = 0; i < k->n_instructions; i++)
+            r.by_node[c->program->instructions[i].node] = (uint32_t)i;
+        k->n_clusters = 1;
+        for (uint32_t o = 0; o < (uint32_t)g->n_outputs; o++) {
+            if (k->n_clusters > 2 * k->n_instructions)       /* one output splits off at most a cluster an instruction */
+                renumber(&r, k);
+            refine(&r, k, o);
+        }
+        renumber(&r, k);
+    }
+    for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)
+        memory_give(&k->allocator, *arrays[i].array, arrays[i].n * sizeof(uint32_t));
+    return ok;
+}
+
+/* ---- The rest ---- */
+
+/* Elements of a thread: 16 bytes of the narrowest tensor, counting those of a byte as two, so that a bool mask does not decide. */
+static int choose_lanes(const ol_composite *c)
+{
+    const graph *g = c->optimized;
+    size_t narrowest = 8;
+    if (c->program->n_instructions > LANES_INSTRUCTIONS)
+        return 1;
+    for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++) {
+        size_t size = dtype_sizes[graph_dtype(g, i < g->n_inputs ? (uint32_t)i : g->outputs[i - g->n_inputs])];
+        narrowest = size < narrowest ? size : narrowest;
+    }
+    return (int)(16 / (narrowest < 2 ? 2 : narrowest));
+}
+
+/* The most words that a replay can need: each output a group of its own, no dimension collapsed. */
+static size_t most_words(const kernel *k, const ol_composite *c, const dependencies *d)
+{
+    size_t n_tensors = (size_t)c->traced->n_inputs + (size_t)c->traced->n_outputs, view = VIEW_STRIDES + WORDS_OUTER;
+    size_t one_group = WORDS_HEAD + GROUP_CLUSTERS + n_tensors * view;
+    size_t each = GROUP_CLUSTERS + kernel_cluster_words(k) + kernel_map_words(n_tensors) + view, many = WORDS_HEAD;
+    if (c->traced->n_outputs == 1)
+        return one_group;
+    for (int32_t o = 0; o < c->optimized->n_outputs; o++) {
+        size_t n_read = 0;
+        for (int32_t i = 0; i < c->traced->n_inputs; i++)
+            n_read += (size_t)dependencies_has(d, d->data_set[c->optimized->outputs[o]], (size_t)i);
+        many += each + n_read * view;
+    }
+    return many > one_group ? many : one_group;
+}
+
+static void make_name(kernel *k, const char *name)
+{
+    snprintf(k->name, sizeof k->name, "ol_%s", name);
+    for (char *p = k->name; *p; p++)
+        if (!isalnum((unsigned char)*p))
+            *p = '_';
+}
+
+static void find_hoisted(kernel *k, const ol_composite *c)
+{
+    const program *prog = c->program;
+    int8_t bit = 0;
+    for (size_t i = 0; i < k->n_instructions; i++) {
+        const instruction *in = &prog->instructions[i];
+        int is_output = 0;
+        k->hoisted[i] = -1;
+        if (!prog->hoists || !in->keeps_register || in->kind == INSTRUCTION_CONSTANT)
+            continue;
+        for (int32_t o = 0; o < prog->n_outputs; o++)
+            is_output |= prog->output_registers[o] == in->result;
+        if (!is_output)
+            k->hoisted[i] = bit++;
+    }
+}
+
+ol_status kernel_create(const ol_composite *c, const dependencies *d, size_t largest, kernel **out, ol_error *error)
+{
+    const ol_allocator *a = &c->device->allocator;
+    kernel *k = memory_take(a, sizeof *k);
+    if (!k)
+        return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for a kernel");
+    k->allocator = *a;
+    k->n_instructions = c->program->n_instructions;
+    k->cluster = memory_take(a, memory_size(k->n_instructions, sizeof *k->cluster));
+    k->hoisted = memory_take(a, k->n_instructions);
+    if (!k->cluster || !k->hoisted || !find_clusters(k, c)) {
+        kernel_destroy(k);
+        return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for the kernel of %zu instructions", c->program->n_instructions);
+    }
+    make_name(k, c->traced->name);
+    find_hoisted(k, c);
+    k->lanes = choose_lanes(c);
+    k->called = k->n_instructions > INLINED_INSTRUCTIONS;
+    k->n_words = most_words(k, c, d);
+    k->far = k->n_words > largest;
+    *out = k;
+    return OL_OK;
+}
+
+void kernel_destroy(kernel *k)
+{
+    if (!k)
+        return;
+    ol_allocator a = k->allocator;
+    memory_give(&a, k->cluster, k->n_instructions * sizeof *k->cluster);
+    memory_give(&a, k->hoisted, k->n_instructions);
+    memory_give(&a, k, sizeof *k);
+}

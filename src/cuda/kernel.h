@@ -1,0 +1,37 @@
+/* The kernel of a composite: its text, and what a replay must know to fill its words. */
+#ifndef OL_CUDA_KERNEL_H
+#define OL_CUDA_KERNEL_H
+
+#include "composite.h"
+#include "cuda/text.h"
+#include "cuda/words.h"
+
+#define KERNEL_THREADS 256               /* of a block, at most */
+#define KERNEL_WORDS_SMALL 511           /* that any driver passes with a launch (4096 bytes with the pointer) */
+#define KERNEL_WORDS_LARGE 4095          /* that driver and compiler of CUDA 12.1 and later pass, on compute capability 7.0 and later */
+
+typedef struct kernel {
+    ol_allocator allocator;
+    char name[72];                       /* of the __global__ function */
+    int lanes;                           /* elements of a thread where GROUP_LANES is set; a power of two */
+    int called;                          /* primitives are called, not inlined: the program is long */
+    size_t n_words;                      /* at most passed */
+    int far;                             /* they are passed by pointer */
+    uint32_t n_clusters;
+    uint32_t *cluster;                   /* by instruction: which outputs need it, as a number; equal ones are a cluster */
+    int8_t *hoisted;                     /* by instruction: its bit in GROUP_HOISTED, or -1 */
+    size_t n_instructions;
+} kernel;
+
+/* The words of a group's clusters and of its map from tensors to views. */
+static inline size_t kernel_cluster_words(const kernel *k) { return (k->n_clusters + 63) / 64; }
+static inline size_t kernel_map_words(size_t n_tensors) { return (n_tensors + 3) / 4; }
+
+/* Decides all of the above for a composite whose program is ready. `largest`: words that can be passed with a launch. */
+ol_status kernel_create(const ol_composite *c, const dependencies *d, size_t largest, kernel **k, ol_error *error);
+void kernel_destroy(kernel *k);          /* NULL is allowed */
+
+/* The whole text: what it needs of the device text, and the function. */
+ol_status kernel_text(const kernel *k, const ol_composite *c, text *out, ol_error *error);
+
+#endif

@@ -1,0 +1,136 @@
+/* What the text of a CUDA kernel stands on besides the numerics: fixed-size integers, places, loads and stores. Preprocessed
+ * together with src/numerics into one text (CMakeLists.txt), of which a kernel gets what it names (device_text.c), so that it
+ * includes nothing. Not compiled into the library. */
+
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+#define UINT32_MAX 0xffffffffu
+#define UINT64_MAX 0xffffffffffffffffull
+#define INT32_MAX 0x7fffffff
+#define INT32_MIN (-0x7fffffff - 1)
+#define INT64_MAX 0x7fffffffffffffffll
+#define INT64_MIN (-0x7fffffffffffffffll - 1)
+
+#include "../numerics/numerics.h"
+#include "words.h"
+
+#define KERNEL_FN static __device__ __forceinline__
+#define KERNEL_UNROLL _Pragma("unroll")
+
+/* The view of a tensor, by its number; `several`: there are several groups. */
+KERNEL_FN const uint64_t *kernel_view(const uint64_t *words, const uint64_t *group, bool several, uint32_t clusters, uint32_t tensor) {
+    uint32_t number = tensor;
+    if (several) number = (uint16_t)(group[GROUP_CLUSTERS + clusters + tensor / 4] >> tensor % 4 * 16);
+    return words + group[GROUP_VIEWS] + number * (VIEW_STRIDES + (uint32_t)group[GROUP_OUTER]);
+}
+
+/* Where a row is, by the dimensions outside of it. */
+struct kernel_row {
+    uint64_t at[WORDS_OUTER];
+};
+
+KERNEL_FN kernel_row kernel_locate(const uint64_t *group, uint64_t row) {
+    kernel_row r = {};
+    uint32_t outer = (uint32_t)group[GROUP_OUTER];
+    r.at[0] = row;
+    if (outer < 2) return r;
+    KERNEL_UNROLL for (uint32_t d = 0; d < WORDS_OUTER - 1; d++) {
+        if (d + 1 < outer) {
+            uint64_t extent = group[GROUP_DIMS + d], next;
+            if (group[GROUP_FLAGS] & GROUP_WIDE) next = row / extent;
+            else next = (uint32_t)row / (uint32_t)extent;
+            r.at[d] = row - next * extent;
+            r.at[d + 1] = row = next;
+        }
+    }
+    return r;
+}
+
+/* The address of a tensor's element in a row, `column` elements from the row's start. */
+KERNEL_FN char *kernel_place(const uint64_t *group, const uint64_t *view, kernel_row r, uint64_t column) {
+    uint32_t outer = (uint32_t)group[GROUP_OUTER];
+    int64_t offset;
+    if (group[GROUP_FLAGS] & GROUP_WIDE) {
+        offset = (int64_t)column * (int64_t)view[VIEW_STEP];
+        KERNEL_UNROLL for (uint32_t d = 0; d < WORDS_OUTER; d++) if (d < outer) offset += (int64_t)r.at[d] * (int64_t)view[VIEW_STRIDES + d];
+    } else {
+        int32_t narrow = (int32_t)column * (int32_t)view[VIEW_STEP];
+        KERNEL_UNROLL for (uint32_t d = 0; d < WORDS_OUTER; d++) if (d < outer) narrow += (int32_t)r.at[d] * (int32_t)view[VIEW_STRIDES + d];
+        offset = narrow;
+    }
+    return (char *)(view[VIEW_DATA] + (uint64_t)offset);
+}
+
+/* An element's bits. */
+template <int SIZE> struct kernel_bits { typedef uint64_t type; };
+template <> struct kernel_bits<4> { typedef uint32_t type; };
+template <> struct kernel_bits<2> { typedef uint16_t type; };
+template <> struct kernel_bits<1> { typedef uint8_t type; };
+
+template <class T> union kernel_element {
+    T value;
+    typename kernel_bits<sizeof(T)>::type bits;
+};
+
+/* One element at any address. */
+template <class T> KERNEL_FN T kernel_get(const char *p, uint64_t how) {
+    kernel_element<T> x;
+    if (how & VIEW_ALIGNED) return *(const T *)p;
+    x.bits = 0;
+    KERNEL_UNROLL for (int i = 0; i < (int)sizeof(T); i++) x.bits |= (typename kernel_bits<sizeof(T)>::type)(uint8_t)p[i] << 8 * i;
+    return x.value;
+}
+
+template <class T> KERNEL_FN void kernel_put(char *p, uint64_t how, T value) {
+    kernel_element<T> x;
+    x.value = value;
+    if (how & VIEW_ALIGNED) *(T *)p = value;
+    else KERNEL_UNROLL for (int i = 0; i < (int)sizeof(T); i++) p[i] = (char)(uint8_t)(x.bits >> 8 * i);
+}
+
+/* N elements, and the pieces of up to 16 bytes that they are moved in. */
+template <int SIZE> struct kernel_piece { uint4 x; };
+template <> struct kernel_piece<8> { uint2 x; };
+template <> struct kernel_piece<4> { uint32_t x; };
+template <> struct kernel_piece<2> { uint16_t x; };
+template <> struct kernel_piece<1> { uint8_t x; };
+
+template <class T, int N> union kernel_block {
+    enum { SIZE = sizeof(T) * N < 16 ? sizeof(T) * N : 16, PIECES = sizeof(T) * N / SIZE };
+    kernel_piece<SIZE> pieces[PIECES];
+    T elements[N];
+};
+
+/* N elements of a row, of which `count` are there; the others are zeros. */
+template <class T, int N> KERNEL_FN void kernel_load(T (&x)[N], const char *p, const uint64_t *view, uint32_t count) {
+    uint64_t how = view[VIEW_HOW];
+    if (N > 1 && (how & VIEW_BLOCKS) && count == N) {
+        typedef kernel_block<T, N> block;
+        block b;
+        KERNEL_UNROLL for (int i = 0; i < block::PIECES; i++) b.pieces[i] = ((const kernel_piece<block::SIZE> *)p)[i];
+        KERNEL_UNROLL for (int i = 0; i < N; i++) x[i] = b.elements[i];
+    } else if (N > 1 && (how & VIEW_SAME)) {
+        T same = kernel_get<T>(p, how);
+        KERNEL_UNROLL for (int i = 0; i < N; i++) x[i] = same;
+    } else {
+        KERNEL_UNROLL for (int i = 0; i < N; i++) x[i] = (uint32_t)i < count ? kernel_get<T>(p + i * (int64_t)view[VIEW_STEP], how) : (T)0;
+    }
+}
+
+template <class T, int N> KERNEL_FN void kernel_store(const T (&x)[N], char *p, const uint64_t *view, uint32_t count) {
+    uint64_t how = view[VIEW_HOW];
+    if (N > 1 && (how & VIEW_BLOCKS) && count == N) {
+        typedef kernel_block<T, N> block;
+        block b;
+        KERNEL_UNROLL for (int i = 0; i < N; i++) b.elements[i] = x[i];
+        KERNEL_UNROLL for (int i = 0; i < block::PIECES; i++) ((kernel_piece<block::SIZE> *)p)[i] = b.pieces[i];
+    } else {
+        KERNEL_UNROLL for (int i = 0; i < N; i++) if ((uint32_t)i < count) kernel_put<T>(p + i * (int64_t)view[VIEW_STEP], how, x[i]);
+    }
+}

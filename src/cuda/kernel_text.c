@@ -1,0 +1,300 @@
+/* From a composite's program to the text of its kernel.
+ *
+ * The text is one function template over N, the elements that a thread takes at a time, and ALL, whether all instructions are
+ * needed (they are where all outputs have one shape); and the kernel that calls it for the group of the thread's block:
+ *
+ *     for the columns of this thread                       N elements side by side in a row
+ *         values that are the same for every row           ("hoisted", decided by the shapes of a replay)
+ *         for the rows of this thread
+ *             loads, operations, stores                    in ifs by the outputs that need them
+ *
+ * A value is an array of N. Every load of an element comes before the stores to it, which in-place outputs need. */
+#include "cuda/device_text.h"
+#include "cuda/kernel.h"
+#include "dtype.h"
+#include "status.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+typedef struct writer {
+    const kernel *k;
+    const ol_composite *c;
+    text *t;
+    uint8_t *needed;                     /* by instruction: in the loop over rows, not only inside of a hoisted value */
+    uint32_t *tree;                      /* by node: the instruction + 1 whose tree it was last found to be in */
+    uint32_t *instruction_of;            /* by node */
+    uint32_t *stack;
+} writer;
+
+static const char *const suffixes[OL_DTYPE_COUNT] = { "b8", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f16", "bf16", "f32" };
+static const char *const types[OL_DTYPE_COUNT] = {
+    "uint8_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "int8_t", "int16_t", "int32_t", "int64_t", "uint16_t", "uint16_t", "float",
+};
+
+static const instruction *instruction_at(const writer *w, size_t i) { return &w->c->program->instructions[i]; }
+static const node *node_at(const writer *w, uint32_t n) { return &w->c->optimized->nodes[n]; }
+static int is_hoistable(const writer *w, uint32_t n) { return w->k->hoisted[w->instruction_of[n]] >= 0; }
+
+/* ---- What is computed where ---- */
+
+/* Marks the nodes that instruction i is computed from, down to inputs, constants and hoistable values, which it does not pass;
+ * those hoistable values are needed if it is. */
+static void mark_tree(writer *w, size_t i)
+{
+    size_t n_stack = 0;
+    uint32_t root = instruction_at(w, i)->node;
+    w->stack[n_stack++] = root;
+    w->tree[root] = (uint32_t)i + 1;
+    while (n_stack) {
+        const node *n = node_at(w, w->stack[--n_stack]);
+        for (int o = 0; o < node_reads(n); o++) {
+            uint32_t operand = n->operands[o];
+            if (is_hoistable(w, operand))
+                w->needed[w->instruction_of[operand]] |= w->needed[i];
+            else if (w->tree[operand] != i + 1) {
+                w->tree[operand] = (uint32_t)i + 1;
+                w->stack[n_stack++] = operand;
+            }
+        }
+    }
+}
+
+static void mark_needed(writer *w)
+{
+    const graph *g = w->c->optimized;
+    for (int32_t o = 0; o < g->n_outputs; o++)
+        w->needed[w->instruction_of[g->outputs[o]]] = 1;
+    for (size_t i = w->k->n_instructions; i-- > 0;) {
+        const node *n = node_at(w, instruction_at(w, i)->node);
+        if (!w->needed[i])
+            continue;
+        if (w->k->hoisted[i] >= 0)
+            mark_tree(w, i);
+        else
+            for (int o = 0; o < node_reads(n); o++)
+                w->needed[w->instruction_of[n->operands[o]]] = 1;
+    }
+}
+
+/* ---- Statements ---- */
+
+static void put_constant(writer *w, const instruction *in)
+{
+    if (in->dtype == OL_FLOAT32)
+        text_add(w->t, "    const float v%u = num_from_bits32(0x%08xu);\n", in->node, (unsigned)in->payload);
+    else
+        text_add(w->t, "    const %s v%u = (%s)0x%" PRIx64 "ull;\n", types[in->dtype], in->node, types[in->dtype], in->payload);
+}
+
+static void put_declaration(writer *w, const instruction *in, int indent)
+{
+    text_add(w->t, "%*s%s v%u[N];\n", indent, "", types[in->dtype], in->node);
+}
+
+static void put_operand(writer *w, uint32_t n)
+{
+    text_add(w->t, node_at(w, n)->kind == NODE_CONSTANT ? "v%u" : "v%u[i]", n);
+}
+
+/* The statement that gives a declared value its elements. */
+static void put_statement(writer *w, const instruction *in, int indent)
+{
+    const node *n = node_at(w, in->node);
+    if (in->kind == INSTRUCTION_LOAD) {
+        text_add(w->t, "%*skernel_load(v%u, kernel_place(group, view%u, row, column), view%u, count);\n", indent, "", in->node,
+                 (unsigned)in->payload, (unsigned)in->payload);
+        return;
+    }
+    ol_dtype operand = graph_dtype(w->c->optimized, n->operands[n->kind == NODE_BROADCAST_LIKE ? 0 : n->n_operands - 1]);
+    text_add(w->t, "%*sLANES v%u[i] = ", indent, "", in->node);
+    if (n->kind == NODE_PRIMITIVE)
+        text_add(w->t, "num_%s_%s(", primitive_table[n->primitive].name, suffixes[operand]);
+    else
+        text_add(w->t, "num_astype_%s_%s(", suffixes[operand], suffixes[n->dtype]);
+    for (int o = 0; o < node_reads(n); o++) {
+        text_add(w->t, o ? ", " : "");
+        put_operand(w, n->operands[o]);
+    }
+    text_add(w->t, ");\n");
+}
+
+/* A hoistable value with what it alone is made of, in an if on its bit. */
+static void put_hoistable(writer *w, size_t i, int in_loop, int indent)
+{
+    const instruction *in = instruction_at(w, i);
+    mark_tree(w, i);
+    text_add(w->t, "%*sif (%s(hoisted >> %d & 1)%s {\n", indent, "", in_loop ? "!" : "(", w->k->hoisted[i], in_loop ? ")" : "))");
+    for (size_t j = 0; j < i; j++) {
+        const instruction *part = instruction_at(w, j);
+        if (w->tree[part->node] == i + 1 && part->kind != INSTRUCTION_CONSTANT) {
+            put_declaration(w, part, indent + 4);
+            put_statement(w, part, indent + 4);
+        }
+    }
+    put_statement(w, in, indent + 4);
+    text_add(w->t, "%*s}\n", indent, "");
+}
+
+/* ---- The loop over rows ---- */
+
+/* Opens, keeps or closes the if around what belongs to one cluster. */
+static void enter_cluster(writer *w, uint32_t *open, uint32_t cluster)
+{
+    if (w->k->n_clusters < 2 || *open == cluster)
+        return;
+    if (*open != NODE_NONE)
+        text_add(w->t, "            }\n");
+    if (cluster != NODE_NONE)
+        text_add(w->t, "            if (ALL || (group[GROUP_CLUSTERS + %u] >> %u & 1)) {\n", cluster / 64, cluster % 64);
+    *open = cluster;
+}
+
+static void put_values(writer *w)
+{
+    uint32_t open = NODE_NONE;
+    int indent = w->k->n_clusters < 2 ? 12 : 16;
+    for (size_t i = 0; i < w->k->n_instructions; i++) {
+        const instruction *in = instruction_at(w, i);
+        if (w->needed[i] && in->kind != INSTRUCTION_CONSTANT && w->k->hoisted[i] < 0)
+            put_declaration(w, in, 12);
+    }
+    for (size_t i = 0; i < w->k->n_instructions; i++) {
+        const instruction *in = instruction_at(w, i);
+        if (!w->needed[i] || in->kind == INSTRUCTION_CONSTANT)
+            continue;
+        enter_cluster(w, &open, w->k->cluster[i]);
+        if (w->k->hoisted[i] >= 0)
+            put_hoistable(w, i, 1, indent);
+        else
+            put_statement(w, in, indent);
+    }
+    enter_cluster(w, &open, NODE_NONE);
+}
+
+static void put_stores(writer *w)
+{
+    const graph *g = w->c->optimized;
+    uint32_t open = NODE_NONE;
+    int indent = w->k->n_clusters < 2 ? 12 : 16;
+    for (int32_t o = 0; o < g->n_outputs; o++) {
+        enter_cluster(w, &open, w->k->cluster[w->instruction_of[g->outputs[o]]]);
+        text_add(w->t, "%*skernel_store(v%u, kernel_place(group, view%d, row, column), view%d, count);\n", indent, "", g->outputs[o],
+                 (int)(g->n_inputs + o), (int)(g->n_inputs + o));
+    }
+    enter_cluster(w, &open, NODE_NONE);
+}
+
+/* ---- The functions ---- */
+
+static void put_group_function(writer *w)
+{
+    const graph *g = w->c->optimized;
+    const kernel *k = w->k;
+    text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n\n"
+                   "/* One group's share of a thread. */\n"
+                   "template <int N, bool ALL> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n",
+             k->name);
+    for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
+        text_add(w->t, "    const uint64_t *view%d = kernel_view(words, group, !ALL, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
+    text_add(w->t, "    const uint64_t n_rows = group[GROUP_ROWS], n_columns = group[GROUP_ROW], hoisted = group[GROUP_HOISTED];\n"
+                   "    const uint32_t column_threads = (uint32_t)group[GROUP_COLUMN_THREADS], row_threads = (uint32_t)group[GROUP_ROW_THREADS];\n"
+                   "    if (thread / column_threads >= row_threads) return;\n");
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (instruction_at(w, i)->kind == INSTRUCTION_CONSTANT)
+            put_constant(w, instruction_at(w, i));
+    text_add(w->t, "    for (uint64_t column = (uint64_t)(thread %% column_threads) * N; column < n_columns; column += (uint64_t)column_threads * N) {\n"
+                   "        const uint32_t count = n_columns - column < N ? (uint32_t)(n_columns - column) : N;\n");
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (k->hoisted[i] >= 0)
+            put_declaration(w, instruction_at(w, i), 8);
+    text_add(w->t, "        if (hoisted) {\n            const kernel_row row = kernel_locate(group, 0);\n");
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (k->hoisted[i] >= 0)
+            put_hoistable(w, i, 0, 12);
+    text_add(w->t, "        }\n"
+                   "        for (uint64_t r = thread / column_threads; r < n_rows; r += row_threads) {\n"
+                   "            const kernel_row row = kernel_locate(group, r);\n");
+    put_values(w);
+    put_stores(w);
+    text_add(w->t, "        }\n    }\n}\n\n");
+}
+
+/* Calls the function for the group's flags. */
+static void put_call(writer *w, const char *all, int indent)
+{
+    const kernel *k = w->k;
+    if (k->lanes > 1)
+        text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_LANES) %s_group<%d, %s>(words, group, thread);\n%*selse ", indent, "", k->name, k->lanes, all,
+                 indent, "");
+    else
+        text_add(w->t, "%*s", indent, "");
+    text_add(w->t, "%s_group<1, %s>(words, group, thread);\n", k->name, all);
+}
+
+static void put_kernel_function(writer *w)
+{
+    const kernel *k = w->k;
+    if (!k->far)
+        text_add(w->t, "struct kernel_words {\n    uint64_t words[%zu];\n};\n\n", k->n_words);
+    text_add(w->t, "extern \"C\" __global__ void __launch_bounds__(%d) %s(%s) {\n", KERNEL_THREADS, k->name,
+             k->far ? "const uint64_t *words" : "const __grid_constant__ kernel_words passed");
+    if (!k->far)
+        text_add(w->t, "    const uint64_t *words = passed.words;\n");
+    text_add(w->t, "    const uint64_t *group = words + WORDS_HEAD;\n"
+                   "    uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;\n");
+    if (k->n_clusters < 2) {
+        put_call(w, "true", 4);
+    } else {
+        text_add(w->t, "    if (words[WORDS_GROUPS] == 1) {\n");
+        put_call(w, "true", 8);
+        text_add(w->t, "        return;\n    }\n"
+                       "    const bool in_turn = words[WORDS_IN_TURN];\n"
+                       "    uint32_t first = 0;\n"
+                       "    for (uint64_t g = 0; g < words[WORDS_GROUPS]; g++, group += GROUP_CLUSTERS + %zu) {\n"
+                       "        const uint32_t last = (uint32_t)group[GROUP_LAST_BLOCK];\n"
+                       "        if (blockIdx.x >= first && blockIdx.x < last) {\n"
+                       "            thread = (blockIdx.x - first) * blockDim.x + threadIdx.x;\n",
+                 kernel_cluster_words(k) + kernel_map_words((size_t)w->c->traced->n_inputs + (size_t)w->c->traced->n_outputs));
+        put_call(w, "false", 12);
+        text_add(w->t, "        }\n"
+                       "        if (in_turn) __syncthreads();\n"
+                       "        else first = last;\n"
+                       "    }\n");
+    }
+    text_add(w->t, "}\n");
+}
+
+static void write_text(writer *w)
+{
+    mark_needed(w);
+    put_group_function(w);
+    put_kernel_function(w);
+}
+
+ol_status kernel_text(const kernel *k, const ol_composite *c, text *out, ol_error *error)
+{
+    const ol_allocator *a = &k->allocator;
+    text function = { .allocator = *a };
+    size_t n_nodes = c->optimized->n_nodes, by_node = memory_size(n_nodes, sizeof(uint32_t));
+    writer w = { .k = k, .c = c, .t = &function, .needed = memory_take(a, k->n_instructions) };
+    w.tree = memory_take(a, by_node);
+    w.instruction_of = memory_take(a, by_node);
+    w.stack = memory_take(a, by_node);
+    int ok = w.needed && w.tree && w.instruction_of && w.stack;
+    if (ok) {
+        for (size_t i = 0; i < k->n_instructions; i++)
+            w.instruction_of[c->program->instructions[i].node] = (uint32_t)i;
+        write_text(&w);
+        device_text_for(out, &function, k->called);
+        text_add(out, "\n");
+        text_add_bytes(out, function.bytes, function.n);
+        ok = !function.broken && !out->broken;
+    }
+    memory_give(a, w.needed, k->n_instructions);
+    memory_give(a, w.tree, by_node);
+    memory_give(a, w.instruction_of, by_node);
+    memory_give(a, w.stack, by_node);
+    text_free(&function);
+    return ok ? OL_OK : fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for the text of a kernel");
+}
