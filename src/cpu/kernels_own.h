@@ -42,9 +42,7 @@ SECOND_LOOK_1(arctanh)
 
 #include "kernels_arc.h"
 
-#define KERNEL_OWN_erf_f32 ~, KERNEL_NONE
 #define KERNEL_OWN_erfinv_f32 ~, KERNEL_NONE
-SECOND_LOOK_1(erf)
 SECOND_LOOK_1(erfinv)
 
 /* The shared shape of float32 and bfloat16 remainder: a quotient of 2^49 or more takes a loop. */
