@@ -14,10 +14,12 @@
 #if defined(__AVX512F__)
 #include "kernels_vector_avx512.h"
 #include "kernels_pair.h"
+#include "kernels_pair_log.h"
 #elif defined(__AVX2__)
 #include "kernels_vector_avx2.h"
 #include "kernels_pair.h"
 #endif
+#include "kernels_quick.h"
 
 #define KERNEL_OWN_logaddexp_f32 ~, KERNEL_NONE
 #define KERNEL_OWN_logaddexp_f16 ~, KERNEL_NONE
