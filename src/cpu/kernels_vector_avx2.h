@@ -1,4 +1,4 @@
-/* Eight float32 in an AVX2 register, for kernels_pair.h: operations, a table of 8, and what depends on its size. */
+/* Eight float32 in an AVX2 register, for kernels_pair.h and kernels_half.h: operations, a table of 8, and what depends on its size. */
 #ifndef OL_CPU_KERNELS_VECTOR_AVX2_H
 #define OL_CPU_KERNELS_VECTOR_AVX2_H
 
@@ -30,6 +30,12 @@ V_INLINE v_narrow v_load_narrow_part(const void *p, size_t n) {
 }
 V_INLINE v_float v_widen_bf16(v_narrow x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16)); }
 V_INLINE v_float v_widen_f16(v_narrow x) { return _mm256_cvtph_ps(x); }
+
+/* x, then y, as float16. */
+V_INLINE void v_store_f16(void *p, v_float x, v_float y) {
+    __m128i first = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT), second = _mm256_cvtps_ph(y, _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_si256((__m256i *)p, _mm256_set_m128i(second, first));
+}
 
 V_INLINE v_float v_set(float x) { return _mm256_set1_ps(x); }
 V_INLINE v_float v_add(v_float x, v_float y) { return _mm256_add_ps(x, y); }
