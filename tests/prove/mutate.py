@@ -17,8 +17,8 @@ CPU = "src/cpu/"
 
 # Name: file, text, what it becomes, and what to run.
 MUTANTS = {
-    "exp coefficient": (NUM + "num_exp64.h", "0x1.55555555554fdp-3", "0x1.555555555547dp-3", "--op exp --dtype float32 --level baseline"),
-    "expm1 coefficient": (NUM + "num_exp64.h", "0x1.555555555554dp-5", "0x1.555555555500dp-5", "--op expm1 --dtype float32"),
+    "exp coefficient": (NUM + "num_exp64.h", "0x1.55555555554fdp-3", "0x1.5555555554000p-3", "--op exp --dtype float32 --level baseline"),
+    "expm1 coefficient": (NUM + "num_exp64.h", "0x1.555555555554dp-5", "0x1.5555555500000p-5", "--op expm1 --dtype float32"),
     "ln2, low part": (NUM + "num_exp64.h", "0x1.cf79abc9e3b3ap-40", "0x1.cf79abc9a3b3ap-40", "--op tanh,expm1 --dtype float32"),
     "sigmoid, tie near 0": (NUM + "num_exp64.h", "(1.0 - 0x1p-27)", "1.0", "--op sigmoid --dtype float32"),
     "last addition, rounding to odd": (NUM + "num_round.h", "return num_odd_forced64(y, (sum - y) + rest);", "return y;",
