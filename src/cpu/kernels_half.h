@@ -158,8 +158,8 @@ static inline void narrow_decided_chunk_f16(t_f16 *out, const float *value) {
     narrow_any_chunk_f16(out, value);
 #endif
 }
-static inline void narrow_decided_chunk_bf16(t_bf16 *out, const float *value) { narrow_untied_chunk_bf16(out, value); }
 
+static inline void narrow_decided_chunk_bf16(t_bf16 *out, const float *value) { narrow_untied_chunk_bf16(out, value); }
 
 /* The first n < HALF_CHUNK elements of a chunk, the others zeros; and back. By words where those can be masked. */
 static inline void load_rest(uint16_t *chunk, const t_u16 *x, size_t n) {

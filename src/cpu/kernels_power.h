@@ -87,7 +87,7 @@ static void loop_power_f16(KERNEL_ARGUMENTS) {
     }
 }
 
-/* bfloat16: words of two elements, as in kernels_bf16.h; `rest` are the lower halves of what num_power_rounded_bf16 gives, and
+/* bfloat16: words of two elements, as in kernels_half.h; `rest` are the lower halves of what num_power_rounded_bf16 gives, and
  * 0xffff for what is not open whatever they are. */
 static inline void power_complete_bf16(uint32_t *block, uint32_t *rest, const t_word *a, const t_word *b, int length) {
     _Pragma("omp simd") for (int i = 0; i < length; i++) {

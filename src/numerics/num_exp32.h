@@ -121,8 +121,8 @@ NUM_FN float num_tanh_for_bf16(float x) {
 }
 
 /* max(x, 0) + log1p(exp(-|x|)), exp by way of 2^64 times it, as it gets subnormal. */
-NUM_FN float num_softplus_parts_for_bf16(float magnitude, float positive) {
-    num_reduced32 e = num_reduce_exp32_short(-magnitude, 127.0f + 64.0f);
+NUM_FN float num_softplus_for_bf16(float x) {
+    num_reduced32 e = num_reduce_exp32_short(-num_clamp_magnitude32(x, NUM_CLAMP_BF16), 127.0f + 64.0f);
     float p = num_exp_tail4_32(e.r, 0x1.fffde8p-2f, 0x1.5557c6p-3f, 0x1.57333ap-5f, 0x1.105f6ep-7f);
     float scale = num_scale_biased32(e.shifted);
     float t = num_step32(scale, p, scale) * 0x1p-64f;
@@ -134,11 +134,7 @@ NUM_FN float num_softplus_parts_for_bf16(float magnitude, float positive) {
     q = num_step32(q, t, 0x1.54d44p-2f);
     q = num_step32(q, t, -0x1.fffb3cp-2f);
     q = num_step32(q, t, 1.0f);
-    return num_step32(q, t, positive);
-}
-
-NUM_FN float num_softplus_for_bf16(float x) {
-    return num_softplus_parts_for_bf16(num_clamp_magnitude32(x, NUM_CLAMP_BF16), num_positive32(x));
+    return num_step32(q, t, num_positive32(x));
 }
 
 /* ---- float16 -------------------------------------------------------------------------------------------------------- */
