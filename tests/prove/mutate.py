@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Faults planted in the arithmetic, one at a time: a coefficient off by more than the arithmetic's own error, a rounding step left out, a bound too
-tight. The proof must find each of them, or it would not find the same mistake in a change.
+"""Faults planted in the arithmetic, one at a time: a coefficient off by more than the arithmetic's own error, a
+rounding step left out, a bound too tight. The proof must find each of them, or it would not find the same mistake in a change.
 
     mutate.py BUILD [NAME...]
 

@@ -1,4 +1,4 @@
-/* See check.h. Vectors and blocks with an element that is open are done again whole, and short runs go another way than long ones. */
+/* See check.h. Vectors and blocks with an open element are done again whole, and short runs go another way than long ones. */
 #include "check.h"
 
 #include <string.h>
