@@ -18,17 +18,17 @@ static void loop_arctan2_f16(KERNEL_ARGUMENTS) {
         _Alignas(64) float a[ARCTAN2_BLOCK], b[ARCTAN2_BLOCK], block[ARCTAN2_BLOCK];
         _Alignas(64) uint32_t open[ARCTAN2_BLOCK];
         uint32_t any = 0;
-        int length = n < ARCTAN2_BLOCK ? (int)n : ARCTAN2_BLOCK;
+        int length = n < ARCTAN2_BLOCK ? (int)n : ARCTAN2_BLOCK, padded = half_padded(length);
         widen_block_f16(a, p, length);
         widen_block_f16(b, q, length);
-        _Pragma("omp simd reduction(|:any)") for (int i = 0; i < length; i++) {
+        _Pragma("omp simd reduction(|:any)") for (int i = 0; i < padded; i++) {
             num_tried32 tried = num_arctan2_try_for_f16(a[i], b[i]);
             open[i] = tried.open;
             any |= tried.open;
-            block[i] = num_canonical32(tried.value);
+            block[i] = tried.value;
         }
-        for (int i = 0; any && i < length; i++)
-            if (open[i]) block[i] = num_canonical32(num_arctan2_again_for_f16(a[i], b[i]));
+        for (int i = 0; any && i < padded; i++)
+            if (open[i]) block[i] = num_arctan2_again_for_f16(a[i], b[i]);
         narrow_block_f16(result, block, length);
         result += length, p += length, q += length, n -= (size_t)length;
     }

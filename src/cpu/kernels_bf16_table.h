@@ -10,7 +10,7 @@
 #include <immintrin.h>
 
 #define TABLE_LOW 0x3880                         /* 2^-14 */
-#define TABLE_HIGH BF16_CLAMP                    /* 94 */
+#define TABLE_HIGH 0x42bc                        /* NUM_CLAMP_BF16 */
 #define TABLE_SIGN (TABLE_HIGH - TABLE_LOW + 1)  /* where negative x start */
 #define TABLE_MIN_RUN 1024
 
@@ -59,15 +59,21 @@ static inline __attribute__((always_inline)) __m512i look_up_softplus(__m512i x)
     return nan_where_bf16(magnitude, y);
 }
 
-/* A whole block (BF16_BLOCK). */
-static void sigmoid_by_table_bf16(t_bf16 *result, const t_bf16 *x, size_t n) {
-    for (size_t i = 0; i < n; i += 32)
-        _mm512_storeu_si512(result + i, look_up_sigmoid(_mm512_loadu_si512(x + i)));
+static void chunks_sigmoid_by_table_bf16(KERNEL_ARGUMENTS) {
+    (void)y, (void)z;
+    for (size_t i = 0; i < n; i += HALF_CHUNK)
+        _mm512_storeu_si512((t_bf16 *)out + i, look_up_sigmoid(_mm512_loadu_si512((const t_bf16 *)x + i)));
 }
 
-static void softplus_by_table_bf16(t_bf16 *result, const t_bf16 *x, size_t n) {
-    for (size_t i = 0; i < n; i += 32)
-        _mm512_storeu_si512(result + i, look_up_softplus(_mm512_loadu_si512(x + i)));
+static void chunks_softplus_by_table_bf16(KERNEL_ARGUMENTS) {
+    (void)y, (void)z;
+    for (size_t i = 0; i < n; i += HALF_CHUNK)
+        _mm512_storeu_si512((t_bf16 *)out + i, look_up_softplus(_mm512_loadu_si512((const t_bf16 *)x + i)));
+}
+
+static void chunks_softplus_add_by_table_bf16(KERNEL_ARGUMENTS) {
+    (void)z;
+    add_then(chunks_softplus_by_table_bf16, out, x, y, n);
 }
 
 #endif

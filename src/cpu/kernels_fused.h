@@ -16,7 +16,7 @@ V_INLINE v_float v_load_part_f32(const void *p, size_t n) { return v_load_part(p
 
 V_INLINE v_float v_negative_product(v_float x, v_float y) { return v_fnma(x, y, v_set(0.0f)); }
 
-#define FUSED_LOOP(name, dt, outer, inner)                                                                                    \
+#define FUSED_VECTORS(name, dt, outer, inner)                                                                                 \
     static void loop_##name##_##dt(KERNEL_ARGUMENTS) {                                                                        \
         t_f32 *result = out;                                                                                                  \
         const t_##dt *p = x;                                                                                                  \
@@ -27,33 +27,44 @@ V_INLINE v_float v_negative_product(v_float x, v_float y) { return v_fnma(x, y, 
         if (n > 0) v_store_part(result, pair_decide_##outer(inner(v_load_part_##dt(p, n), v_load_part(q, n))), n);            \
     }
 
-FUSED_LOOP(softplus_add, f32, softplus, v_add)
-FUSED_LOOP(exp_multiply, f32, exp, v_mul)
-FUSED_LOOP(exp_multiply, f16, exp, v_mul)
-FUSED_LOOP(exp_multiply, bf16, exp, v_mul)
-FUSED_LOOP(exp_negative_multiply, f32, exp, v_negative_product)
-FUSED_LOOP(exp_negative_multiply, f16, exp, v_negative_product)
-FUSED_LOOP(exp_negative_multiply, bf16, exp, v_negative_product)
+#endif
 
-#else
-
-#define FUSED_LOOP(name, dt, EXPRESSION)                                                                                      \
+/* INNER into a buffer, then the outer primitive's own loop. */
+#define FUSED_BLOCKS(name, dt, outer, INNER)                                                                                  \
     static void loop_##name##_##dt(KERNEL_ARGUMENTS) {                                                                        \
         t_f32 *result = out;                                                                                                  \
         const t_##dt *a = x;                                                                                                  \
         const t_f32 *b = y;                                                                                                   \
         (void)z;                                                                                                              \
-        KERNEL_LOOP result[i] = EXPRESSION;                                                                                   \
+        while (n > 0) {                                                                                                       \
+            float inner[KERNEL_BLOCK];                                                                                        \
+            int length = n < KERNEL_BLOCK ? (int)n : KERNEL_BLOCK;                                                            \
+            KERNEL_EACH(length) inner[i] = INNER;                                                                             \
+            loop_##outer##_f32(result, inner, NULL, NULL, (size_t)length);                                                    \
+            result += length, a += length, b += length, n -= (size_t)length;                                                  \
+        }                                                                                                                     \
     }
 
-FUSED_LOOP(softplus_add, f32, num_softplus_f32(a[i] + b[i]))
-FUSED_LOOP(exp_multiply, f32, num_exp_f32(a[i] * b[i]))
-FUSED_LOOP(exp_multiply, f16, num_exp_f32(num_widen_f16(a[i]) * b[i]))
-FUSED_LOOP(exp_multiply, bf16, num_exp_f32(num_widen_bf16(a[i]) * b[i]))
-FUSED_LOOP(exp_negative_multiply, f32, num_exp_f32(-(a[i] * b[i])))
-FUSED_LOOP(exp_negative_multiply, f16, num_exp_f32(-(num_widen_f16(a[i]) * b[i])))
-FUSED_LOOP(exp_negative_multiply, bf16, num_exp_f32(-(num_widen_bf16(a[i]) * b[i])))
+#if defined(V_LOGS)
+FUSED_VECTORS(softplus_add, f32, softplus, v_add)
+#else
+FUSED_BLOCKS(softplus_add, f32, softplus, a[i] + b[i])
+#endif
 
+#if defined(V_LANES)
+FUSED_VECTORS(exp_multiply, f32, exp, v_mul)
+FUSED_VECTORS(exp_multiply, f16, exp, v_mul)
+FUSED_VECTORS(exp_multiply, bf16, exp, v_mul)
+FUSED_VECTORS(exp_negative_multiply, f32, exp, v_negative_product)
+FUSED_VECTORS(exp_negative_multiply, f16, exp, v_negative_product)
+FUSED_VECTORS(exp_negative_multiply, bf16, exp, v_negative_product)
+#else
+FUSED_BLOCKS(exp_multiply, f32, exp, a[i] * b[i])
+FUSED_BLOCKS(exp_multiply, f16, exp, num_widen_f16(a[i]) * b[i])
+FUSED_BLOCKS(exp_multiply, bf16, exp, num_widen_bf16(a[i]) * b[i])
+FUSED_BLOCKS(exp_negative_multiply, f32, exp, -(a[i] * b[i]))
+FUSED_BLOCKS(exp_negative_multiply, f16, exp, -(num_widen_f16(a[i]) * b[i]))
+FUSED_BLOCKS(exp_negative_multiply, bf16, exp, -(num_widen_bf16(a[i]) * b[i]))
 #endif
 
 #define FUSED_TABLE                                                                                                           \

@@ -5,19 +5,25 @@
 
 #define KERNEL_BLOCK 128
 
-#include "kernels_bf16.h"
-#if defined(__F16C__)
-#include "kernels_f16c.h"
-#endif
-#include "kernels_second_look.h"
-#include "kernels_power.h"
 #if defined(__AVX512F__)
 #include "kernels_vector_avx512.h"
-#include "kernels_pair.h"
 #elif defined(__AVX2__)
 #include "kernels_vector_avx2.h"
+#endif
+#include "kernels_half.h"
+#if defined(V_LANES)
+#include "kernels_f16c.h"
+#endif
+#include "kernels_bf16.h"
+#include "kernels_second_look.h"
+#include "kernels_power.h"
+#if defined(V_LANES)
 #include "kernels_pair.h"
 #endif
+#if defined(__AVX512F__)
+#include "kernels_pair_log.h"
+#endif
+#include "kernels_quick.h"
 
 #define KERNEL_OWN_logaddexp_f32 ~, KERNEL_NONE
 #define KERNEL_OWN_logaddexp_f16 ~, KERNEL_NONE
@@ -42,9 +48,7 @@ SECOND_LOOK_1(arctanh)
 
 #include "kernels_arc.h"
 
-#define KERNEL_OWN_erf_f32 ~, KERNEL_NONE
 #define KERNEL_OWN_erfinv_f32 ~, KERNEL_NONE
-SECOND_LOOK_1(erf)
 SECOND_LOOK_1(erfinv)
 
 /* The shared shape of float32 and bfloat16 remainder: a quotient of 2^49 or more takes a loop. */
@@ -59,11 +63,6 @@ SECOND_LOOK_HALF_3(fma, bf16)
 
 /* A float16 quotient is below 2^42. */
 #define KERNEL_OWN_remainder_f16 ~, KERNEL_NONE
-static void loop_remainder_f16(KERNEL_ARGUMENTS) {
-    t_f16 *result = out;
-    const t_f16 *a = x, *b = y;
-    (void)z;
-    KERNEL_LOOP result[i] = num_narrow_f16(num_remainder_small32(num_widen_f16(a[i]), num_widen_f16(b[i])));
-}
+HALF_LOOP(2, remainder, f16, num_remainder_small32(a[i], b[i]), HALF_ANY(f16))
 
 #endif

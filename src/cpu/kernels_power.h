@@ -58,16 +58,16 @@ static void loop_power_f16(KERNEL_ARGUMENTS) {
         float a[POWER_BLOCK], b[POWER_BLOCK], low[POWER_BLOCK], high[POWER_BLOCK];
         t_f16 below[POWER_BLOCK], above[POWER_BLOCK];
         uint16_t any = 0;
-        int length = n < POWER_BLOCK ? (int)n : POWER_BLOCK;
+        int length = n < POWER_BLOCK ? (int)n : POWER_BLOCK, padded = half_padded(length);
         widen_block_f16(a, p, length);
         widen_block_f16(b, q, length);
-        _Pragma("omp simd") for (int i = 0; i < length; i++) {
+        _Pragma("omp simd") for (int i = 0; i < padded; i++) {
             num_bounds32 bounds = num_power_bounds_for_f16(a[i], b[i]);
             low[i] = bounds.below;
             high[i] = bounds.above;
         }
         if (power_special_16(p, q, length, 1, 0x7c00)) {
-            _Pragma("omp simd") for (int i = 0; i < length; i++) {
+            _Pragma("omp simd") for (int i = 0; i < padded; i++) {
                 num_bounds32 bounds = { low[i], high[i] };
                 bounds = num_power_complete_bounds(a[i], b[i], bounds);
                 low[i] = bounds.below;
@@ -79,14 +79,15 @@ static void loop_power_f16(KERNEL_ARGUMENTS) {
         _Pragma("omp simd reduction(|:any)") for (int i = 0; i < length; i++) any |= below[i] ^ above[i];
         for (int i = 0; any && i < length; i++) {
             while (i + 4 <= length && !memcmp(below + i, above + i, 4 * sizeof *below)) i += 4;
-            if (i < length && below[i] != above[i]) below[i] = num_narrow_f16(num_power_again_for_f16(a[i], b[i]));
+            if (i < length && below[i] != above[i])
+                below[i] = num_narrow_f16(num_power_again_for_f16(num_widen_f16(p[i]), num_widen_f16(q[i])));
         }
         memcpy(result, below, (size_t)length * sizeof *below);
         result += length, p += length, q += length, n -= (size_t)length;
     }
 }
 
-/* bfloat16: words of two elements, as in kernels_bf16.h; `rest` are the lower halves of what num_power_rounded_bf16 gives, and
+/* bfloat16: words of two elements, as in kernels_half.h; `rest` are the lower halves of what num_power_rounded_bf16 gives, and
  * 0xffff for what is not open whatever they are. */
 static inline void power_complete_bf16(uint32_t *block, uint32_t *rest, const t_word *a, const t_word *b, int length) {
     _Pragma("omp simd") for (int i = 0; i < length; i++) {

@@ -39,31 +39,20 @@
         SECOND_LOOK(name, (a += length, b += length), num_##name##_try32(a[i], b[i]), num_##name##_again32(a[i], b[i]))       \
     }
 
-/* Blocks of 16-bit floats to float32 and back. */
-#if defined(__F16C__)
-#define HALF_BLOCK F16C_BLOCK                    /* widen_block_f16, narrow_block_f16: kernels_f16c.h */
-#else
-#define HALF_BLOCK 64
-static inline void widen_block_f16(float *out, const t_f16 *x, int n) { KERNEL_EACH(n) out[i] = num_widen_f16(x[i]); }
-static inline void narrow_block_f16(t_f16 *out, const float *x, int n) { KERNEL_EACH(n) out[i] = num_narrow_f16(x[i]); }
-#endif
-static inline void widen_block_bf16(float *out, const t_bf16 *x, int n) { KERNEL_EACH(n) out[i] = num_widen_bf16(x[i]); }
-static inline void narrow_block_bf16(t_bf16 *out, const float *x, int n) { KERNEL_EACH(n) out[i] = num_narrow_bf16(x[i]); }
-
 #define SECOND_LOOK_HALF(dt, WIDEN, TRY, AGAIN)                                                                               \
     while (n > 0) {                                                                                                           \
         float a[HALF_BLOCK], b[HALF_BLOCK], c[HALF_BLOCK], block[HALF_BLOCK];                                                 \
         uint32_t open[HALF_BLOCK], any = 0;                                                                                   \
-        int length = n < HALF_BLOCK ? (int)n : HALF_BLOCK;                                                                    \
+        int length = n < HALF_BLOCK ? (int)n : HALF_BLOCK, padded = half_padded(length);                                      \
         (void)b, (void)c;                                                                                                     \
         WIDEN;                                                                                                                \
-        _Pragma("omp simd reduction(|:any)") for (int i = 0; i < length; i++) {                                               \
+        _Pragma("omp simd reduction(|:any)") for (int i = 0; i < padded; i++) {                                               \
             num_tried32 tried = TRY;                                                                                          \
             open[i] = tried.open;                                                                                             \
             any |= tried.open;                                                                                                \
             block[i] = tried.value;                                                                                           \
         }                                                                                                                     \
-        for (int i = 0; any && i < length; i++)                                                                               \
+        for (int i = 0; any && i < padded; i++)                                                                               \
             if (open[i]) block[i] = AGAIN;                                                                                    \
         narrow_block_##dt(result, block, length);                                                                             \
         result += length, n -= (size_t)length;                                                                                \

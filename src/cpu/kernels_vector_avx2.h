@@ -1,4 +1,4 @@
-/* Eight float32 in an AVX2 register, for kernels_pair.h: operations, tables of 8 and 16, and what depends on their size. */
+/* Eight float32 in an AVX2 register, for kernels_pair.h and kernels_half.h: operations, a table of 8, and what depends on its size. */
 #ifndef OL_CPU_KERNELS_VECTOR_AVX2_H
 #define OL_CPU_KERNELS_VECTOR_AVX2_H
 
@@ -8,7 +8,6 @@
 #define V_LANES 8
 
 typedef __m256 v_float;
-typedef __m256i v_index;
 typedef __m256 v_mask;                           /* all bits of a lane */
 
 V_INLINE v_float v_load(const void *p) { return _mm256_loadu_ps(p); }
@@ -32,21 +31,23 @@ V_INLINE v_narrow v_load_narrow_part(const void *p, size_t n) {
 V_INLINE v_float v_widen_bf16(v_narrow x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16)); }
 V_INLINE v_float v_widen_f16(v_narrow x) { return _mm256_cvtph_ps(x); }
 
+/* x, then y, as float16. */
+V_INLINE void v_store_f16(void *p, v_float x, v_float y) {
+    __m128i first = _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT), second = _mm256_cvtps_ph(y, _MM_FROUND_TO_NEAREST_INT);
+    _mm256_storeu_si256((__m256i *)p, _mm256_set_m128i(second, first));
+}
+
 V_INLINE v_float v_set(float x) { return _mm256_set1_ps(x); }
 V_INLINE v_float v_add(v_float x, v_float y) { return _mm256_add_ps(x, y); }
 V_INLINE v_float v_sub(v_float x, v_float y) { return _mm256_sub_ps(x, y); }
 V_INLINE v_float v_mul(v_float x, v_float y) { return _mm256_mul_ps(x, y); }
-V_INLINE v_float v_div(v_float x, v_float y) { return _mm256_div_ps(x, y); }
 V_INLINE v_float v_fma(v_float x, v_float y, v_float z) { return _mm256_fmadd_ps(x, y, z); }        /* x y + z */
-V_INLINE v_float v_fms(v_float x, v_float y, v_float z) { return _mm256_fmsub_ps(x, y, z); }        /* x y - z */
 V_INLINE v_float v_fnma(v_float x, v_float y, v_float z) { return _mm256_fnmadd_ps(x, y, z); }      /* z - x y */
 V_INLINE v_float v_min(v_float x, v_float y) { return _mm256_min_ps(x, y); }     /* y if either is NaN */
 V_INLINE v_float v_max(v_float x, v_float y) { return _mm256_max_ps(x, y); }     /* y if either is NaN */
-V_INLINE v_float v_negative_magnitude(v_float x) { return _mm256_or_ps(x, v_set(-0.0f)); }
 
 V_INLINE v_mask v_less(v_float x, v_float y) { return _mm256_cmp_ps(x, y, _CMP_LT_OQ); }
 V_INLINE v_mask v_differ(v_float x, v_float y) { return _mm256_cmp_ps(x, y, _CMP_NEQ_UQ); }         /* or NaN */
-V_INLINE v_mask v_sign(v_float x) { return _mm256_castsi256_ps(_mm256_srai_epi32(_mm256_castps_si256(x), 31)); }
 V_INLINE v_mask v_subnormal(v_float x) {
     return _mm256_and_ps(_mm256_cmp_ps(x, v_set(0x1p-126f), _CMP_LT_OQ), _mm256_cmp_ps(x, v_set(0.0f), _CMP_GT_OQ));
 }
@@ -54,13 +55,10 @@ V_INLINE v_mask v_none(void) { return _mm256_setzero_ps(); }
 V_INLINE v_mask v_and(v_mask x, v_mask y) { return _mm256_and_ps(x, y); }
 V_INLINE v_mask v_or(v_mask x, v_mask y) { return _mm256_or_ps(x, y); }
 V_INLINE int v_any(v_mask x) { return _mm256_movemask_ps(x) != 0; }
-V_INLINE v_float v_select(v_mask m, v_float x, v_float y) { return _mm256_blendv_ps(y, x, m); }
-V_INLINE v_float v_keep(v_mask m, v_float x) { return _mm256_and_ps(m, x); }
 
 /* ---- exp in 8ths of an octave --------------------------------------------------------------------------------------- */
 
 #define V_POWERS 8
-#define V_PAIR_ERROR 0x1.3p-32f
 #define V_EXP_ERROR 0x1.3p-32f
 
 /* 2^(j/8) as float32, and j ln2/8 - log of it. */
@@ -71,25 +69,6 @@ static const float pair_power[8] = {
 static const float pair_power_rest[8] = {
     0x0p+0f, -0x1.9c0c22p-27f, 0x1.125002p-25f, -0x1.0a3552p-25f,
     0x1.26055cp-26f, 0x1.67a1cap-28f, -0x1.f9c306p-27f, -0x1.a5217cp-28f,
-};
-/* c, near 1 / (1 + i/16), and -log(c) in two parts, the high one a multiple of 2^-24. */
-static const float pair_inverse[16] = {
-    0x1p+0f, 0x1.e1e1e2p-1f, 0x1.c71c72p-1f, 0x1.af286cp-1f,
-    0x1.99999ap-1f, 0x1.861862p-1f, 0x1.745d18p-1f, 0x1.642c86p-1f,
-    0x1.555556p-1f, 0x1.47ae14p-1f, 0x1.3b13b2p-1f, 0x1.2f684cp-1f,
-    0x1.24924ap-1f, 0x1.1a7b96p-1f, 0x1.111112p-1f, 0x1.08421p-1f,
-};
-static const float pair_log_high[16] = {
-    0x0p+0f, 0x1.f0a3p-5f, 0x1.e2707p-4f, 0x1.5ff308p-3f,
-    0x1.c8ff78p-3f, 0x1.1675c8p-2f, 0x1.4618bcp-2f, 0x1.739d8p-2f,
-    0x1.9f323cp-2f, 0x1.c8ff7cp-2f, 0x1.f128f4p-2f, 0x1.0be72ep-1f,
-    0x1.1e85f4p-1f, 0x1.307d74p-1f, 0x1.41d8fcp-1f, 0x1.52a2d4p-1f,
-};
-static const float pair_log_low[16] = {
-    0x0p+0f, 0x1.4022c6p-26f, 0x1.38abccp-26f, -0x1.f586c2p-27f,
-    0x1.3cd4d2p-26f, 0x1.7aba62p-26f, -0x1.de3a14p-26f, -0x1.d443p-26f,
-    0x1.97f30ap-27f, 0x1.f9a9a2p-26f, -0x1.0a1f2p-27f, 0x1.295418p-32f,
-    0x1.9c1036p-27f, -0x1.561de8p-26f, 0x1.88ce58p-26f, -0x1.34874ap-26f,
 };
 
 V_INLINE v_float v_power(const float *table, v_float shifted) {                  /* by the last three bits */
@@ -110,29 +89,6 @@ V_INLINE v_float v_scale(v_float x, v_float shifted) {
 V_INLINE v_float v_exp_polynomial(v_float r) {
     v_float q = v_fma(v_set(0x1.14467cp-7f), r, v_set(0x1.555a88p-5f));
     return v_fma(v_fma(q, r, v_set(0x1.55553ep-3f)), r, v_set(0.5f));
-}
-
-/* ---- log(1 + e) in 16ths --------------------------------------------------------------------------------------------- */
-
-#define V_LOGS 16
-
-/* s in [1, 2], rounded to a 16th, but 2 to the last. */
-V_INLINE v_index v_log_index(v_float s) {
-    s = v_min(s, v_set(2.0f - 0x1.8p-5f));
-    return _mm256_srli_epi32(_mm256_add_epi32(_mm256_castps_si256(s), _mm256_set1_epi32(1 << 18)), 19);
-}
-
-V_INLINE v_float v_log_table(const float *table, v_index index) {
-    v_float lower = _mm256_permutevar8x32_ps(v_load(table), index), upper = _mm256_permutevar8x32_ps(v_load(table + 8), index);
-    return v_select(_mm256_castsi256_ps(_mm256_slli_epi32(index, 28)), upper, lower);
-}
-
-/* q with log(1 + f) = f - f^2/2 - f^3/2 q: -2 times Sollya's fpminimax(log1p(x) + x^2/2, [|3,...,7|], [|SG...|],
- * [-1/32.5, 1/30.9], relative, x), error 2^-39.6. */
-V_INLINE v_float v_log_polynomial(v_float f) {
-    v_float q = v_fma(v_set(-0x1.4be64cp-2f), f, v_set(0x1.55d3ap-2f));
-    q = v_fma(v_fma(q, f, v_set(-0x1.998aa2p-2f)), f, v_set(0x1.fffff2p-2f));
-    return v_fma(q, f, v_set(-0x1.555556p-1f));
 }
 
 #endif

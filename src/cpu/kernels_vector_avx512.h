@@ -1,4 +1,5 @@
-/* Sixteen float32 in an AVX-512 register, for kernels_pair.h: operations, tables of 32, and what depends on their size. */
+/* Sixteen float32 in an AVX-512 register, for kernels_pair.h and kernels_half.h: operations,
+ * tables of 32, and what depends on their size. */
 #ifndef OL_CPU_KERNELS_VECTOR_AVX512_H
 #define OL_CPU_KERNELS_VECTOR_AVX512_H
 
@@ -23,6 +24,12 @@ V_INLINE v_narrow v_load_narrow(const void *p) { return _mm256_loadu_si256(p); }
 V_INLINE v_narrow v_load_narrow_part(const void *p, size_t n) { return _mm256_maskz_loadu_epi16((__mmask16)((1u << n) - 1), p); }
 V_INLINE v_float v_widen_bf16(v_narrow x) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)); }
 V_INLINE v_float v_widen_f16(v_narrow x) { return _mm512_cvtph_ps(x); }
+
+/* x, then y, as float16. */
+V_INLINE void v_store_f16(void *p, v_float x, v_float y) {
+    __m256i first = _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT), second = _mm512_cvtps_ph(y, _MM_FROUND_TO_NEAREST_INT);
+    _mm512_storeu_si512(p, _mm512_inserti64x4(_mm512_castsi256_si512(first), second, 1));
+}
 
 V_INLINE v_float v_set(float x) { return _mm512_set1_ps(x); }
 V_INLINE v_float v_add(v_float x, v_float y) { return _mm512_add_ps(x, y); }

@@ -100,28 +100,15 @@ NUM_FN float num_expm1_for_bf16(float x) {
 /* |x| as sigmoid and softplus take it: beyond 94 they do not change. */
 #define NUM_CLAMP_BF16 94.0f
 
-/* sigmoid(x) = numerator / denominator, both times 2^16, which keeps exp(-94) a normal number. The denominator is in
- * [2^16, 2^17], so that two elements can share a division: (n1 d2) / (d1 d2), (n2 d1) / (d1 d2). No bfloat16 result changes
- * when a quotient moves by 2^-22 of it, which is more than the roundings of either way; what is a little below 2^16 here moves
+/* sigmoid(x) as a quotient, both parts times 2^16, which keeps exp(-94) a normal number. What is a little below 2^16 moves
  * sigmoid(2^-7) and sigmoid(-2^-8), within 2^-26 of halfway, to their right side. */
-typedef struct num_quotient32 {
-    float numerator, denominator;
-} num_quotient32;
-
-NUM_FN num_quotient32 num_sigmoid_quotient_for_bf16(float magnitude, int negative) {
-    num_reduced32 e = num_reduce_exp32_short(-magnitude, 127.0f + 16.0f);
+NUM_FN float num_sigmoid_for_bf16(float x) {
+    num_reduced32 e = num_reduce_exp32_short(-num_clamp_magnitude32(x, NUM_CLAMP_BF16), 127.0f + 16.0f);
     float p = num_exp_tail3_32(e.r, 0x1.000724p-1f, 0x1.557f12p-3f, 0x1.4dd5ap-5f);
     float scale = num_scale_biased32(e.shifted);
     float power = num_step32(scale, p, scale);
-    num_quotient32 out;
-    out.numerator = negative ? power : 0x1.ffffc4p+15f;
-    out.denominator = power + 0x1.ffffeep+15f;
-    return out;
-}
-
-NUM_FN float num_sigmoid_for_bf16(float x) {
-    num_quotient32 q = num_sigmoid_quotient_for_bf16(num_clamp_magnitude32(x, NUM_CLAMP_BF16), (int32_t)num_bits32(x) < 0);
-    return q.numerator / q.denominator;
+    float numerator = (int32_t)num_bits32(x) < 0 ? power : 0x1.ffffc4p+15f;
+    return numerator / (power + 0x1.ffffeep+15f);
 }
 
 NUM_FN float num_tanh_for_bf16(float x) {
@@ -134,8 +121,8 @@ NUM_FN float num_tanh_for_bf16(float x) {
 }
 
 /* max(x, 0) + log1p(exp(-|x|)), exp by way of 2^64 times it, as it gets subnormal. */
-NUM_FN float num_softplus_parts_for_bf16(float magnitude, float positive) {
-    num_reduced32 e = num_reduce_exp32_short(-magnitude, 127.0f + 64.0f);
+NUM_FN float num_softplus_for_bf16(float x) {
+    num_reduced32 e = num_reduce_exp32_short(-num_clamp_magnitude32(x, NUM_CLAMP_BF16), 127.0f + 64.0f);
     float p = num_exp_tail4_32(e.r, 0x1.fffde8p-2f, 0x1.5557c6p-3f, 0x1.57333ap-5f, 0x1.105f6ep-7f);
     float scale = num_scale_biased32(e.shifted);
     float t = num_step32(scale, p, scale) * 0x1p-64f;
@@ -147,11 +134,7 @@ NUM_FN float num_softplus_parts_for_bf16(float magnitude, float positive) {
     q = num_step32(q, t, 0x1.54d44p-2f);
     q = num_step32(q, t, -0x1.fffb3cp-2f);
     q = num_step32(q, t, 1.0f);
-    return num_step32(q, t, positive);
-}
-
-NUM_FN float num_softplus_for_bf16(float x) {
-    return num_softplus_parts_for_bf16(num_clamp_magnitude32(x, NUM_CLAMP_BF16), num_positive32(x));
+    return num_step32(q, t, num_positive32(x));
 }
 
 /* ---- float16 -------------------------------------------------------------------------------------------------------- */

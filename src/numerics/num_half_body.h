@@ -113,12 +113,13 @@ NUM_FN uint16_t HALF(log)(uint16_t x) { return HALF(log_special)(x, HALF_NUMBER(
 NUM_FN uint16_t HALF(log2)(uint16_t x) { return HALF(log_special)(x, HALF_NUMBER(log2, x)); }
 NUM_FN uint16_t HALF(log10)(uint16_t x) { return HALF(log_special)(x, HALF_NUMBER(log10, x)); }
 
-NUM_FN uint16_t HALF(log1p)(uint16_t x) {
-    uint16_t y = HALF_NUMBER(log1p, x);
+NUM_FN uint16_t HALF(log1p_special)(uint16_t x, uint16_t y) {
     y = (HALF(is_nan)(x) | (x > (0x8000u | HALF_ONE))) ? HALF_NAN : y;
     y = x == (0x8000u | HALF_ONE) ? 0x8000u | HALF_INF : y;
     return (((x & 0x7fffu) == 0) | (x == HALF_INF)) ? x : y;
 }
+
+NUM_FN uint16_t HALF(log1p)(uint16_t x) { return HALF(log1p_special)(x, HALF_NUMBER(log1p, x)); }
 
 /* These give special values themselves, in float32. */
 #define HALF_1(name)                                                                                                          \

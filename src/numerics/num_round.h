@@ -85,15 +85,18 @@ NUM_FN uint16_t num_narrow_bf16(float x) { return (uint16_t)(x == x ? num_narrow
 
 /* ---- float16 -------------------------------------------------------------------------------------------------------- */
 
-/* Exact. Subnormals become integers times 2^-24, so that no float32 subnormal, slow on many machines, is ever touched. */
-NUM_FN float num_widen_f16(uint16_t x) {
-    uint32_t magnitude = x & 0x7fffu;
-    uint32_t sign = (uint32_t)(x & 0x8000u) << 16;
-    uint32_t subnormal = num_bits32((float)(int32_t)magnitude * 0x1p-24f);
-    uint32_t bits = magnitude < 0x400u ? subnormal : (magnitude << 13) + (112u << 23);
-    bits = magnitude >= 0x7c00u ? (magnitude << 13) | NUM_INF_BITS_F32 : bits;
-    return num_from_bits32(bits | sign);
+/* Exact, of a float16 in the upper half of a word, whatever is in the lower one. With 224 added to its exponent, infinity and
+ * NaN have those of float32, and a product with 2^-112 leaves them so. A subnormal has thereby got a leading 1 that it does
+ * not have: 2^-15 (1 + m) is to be 2^-14 m = 2 (2^-15 (1 + m)) - 2^-14, which is the smaller of the two for m < 1 and the larger
+ * one for normal numbers. No float32 subnormal, slow on many machines, is ever touched. */
+NUM_FN float num_widen_upper_f16(uint32_t word) {
+    float normal = num_from_bits32(((word >> 3) & 0x0fffe000u) + (224u << 23)) * 0x1p-112f;
+    float subnormal = (normal + normal) - 0x1p-14f;
+    float magnitude = subnormal < normal ? subnormal : normal;
+    return num_from_bits32(num_bits32(magnitude) | (word & NUM_SIGN32));
 }
+
+NUM_FN float num_widen_f16(uint16_t x) { return num_widen_upper_f16((uint32_t)x << 16); }
 
 /* float32 to float16, ties to even. Normal results: round the 13 bits away in the integer. Subnormal ones: adding 0.5 puts
  * the float16 subnormal's last bit, 2^-24, at the last bit of a float32, so the hardware's addition rounds. */

@@ -12,6 +12,7 @@
  *   num_arctan2.h          arctan2                                      num_hypot.h            hypot
  *   num_logaddexp.h        logaddexp: fixed operations, exact where it cancels
  *   num_pair64.h           double-double, for second looks
+ *   num_quick64.h          exp, exp2, sigmoid, silu, softplus, log: fewer steps, and what they leave open
  *   num_transcendental32.h the float32 primitives of the first of these
  *   In float32, for the 16-bit floats:
  *   num_exp32.h            exp, expm1, sigmoid, softplus, tanh          num_log32.h            log, log1p
@@ -34,6 +35,7 @@
 #include "num_hyperbolic.h"
 #include "num_integer.h"
 #include "num_logaddexp.h"
+#include "num_quick64.h"
 #include "num_transcendental32.h"
 
 #endif

@@ -122,9 +122,10 @@ static pair hard_hypot(uint64_t *state, int kind) {
         double m = ldexp(1, 128) - ldexp(1, 103) * (unit(state) * 4), x = (float)(m * unit(state));
         return (pair){ (float)x, near_to(state, sqrt((m - x) * (m + x)), 2) };
     }
-    case 6: {                                                /* y half an ulp of x, squared */
-        float x = sized(state, -60, 60);
-        return (pair){ x, (float)(x * ldexp(1 + unit(state), -12 - below(state, 3))) };
+    case 6: {                                                /* y so small that x^2 + y^2 can be within 2^-53 of m^2 */
+        float x = fabsf(sized(state, -60, 60)), next = nextafterf(x, INFINITY);
+        double m = 0.5 * ((double)x + (double)next) + ((double)next - (double)x) * below(state, 4);
+        return (pair){ x, near_to(state, sqrt((m - x) * (m + x)), 1) };
     }
     default: return (pair){ sized(state, -10, 10), sized(state, -10, 10) };
     }

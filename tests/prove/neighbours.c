@@ -1,4 +1,4 @@
-/* See check.h. In bfloat16, for one, two elements of a sigmoid share a division (src/cpu/kernels_pair.h). */
+/* See check.h. Vectors and blocks with an open element are done again whole, and short runs go another way than long ones. */
 #include "check.h"
 
 #include <string.h>
