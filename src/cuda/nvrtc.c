@@ -135,8 +135,8 @@ ol_status nvrtc_open(const char *operation, nvrtc_version *version, ol_error *er
 
 static ol_status nvrtc_fail(nvrtcResult code, const char *call, const char *operation, ol_error *error)
 {
-    const char *text = loaded.nvrtcGetErrorString ? loaded.nvrtcGetErrorString(code) : "no text";
-    return fail(error, OL_ERROR_DEVICE, operation, "%s of NVRTC %d.%d: %s (%d)", call, loaded.version.major, loaded.version.minor, text, code);
+    const char *said = loaded.nvrtcGetErrorString ? loaded.nvrtcGetErrorString(code) : "no text";
+    return fail(error, OL_ERROR_DEVICE, operation, "%s of NVRTC %d.%d: %s (%d)", call, loaded.version.major, loaded.version.minor, said, code);
 }
 
 ol_status nvrtc_options_for(int capability, nvrtc_options *o, const char *operation, ol_error *error)

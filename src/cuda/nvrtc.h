@@ -14,7 +14,7 @@ ol_status nvrtc_open(const char *operation, nvrtc_version *version, ol_error *er
  * given, zero-terminated. */
 #define NVRTC_OPTIONS 8
 typedef struct nvrtc_options {
-    char architecture[32];
+    char architecture[48];
     const char *list[NVRTC_OPTIONS + 1];
 } nvrtc_options;
 ol_status nvrtc_options_for(int capability, nvrtc_options *options, const char *operation, ol_error *error);
