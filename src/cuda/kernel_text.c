@@ -19,7 +19,8 @@
 
 typedef struct writer {
     const kernel *k;
-    const ol_composite *c;
+    const graph *g;
+    const program *p;
     text *t;
     uint8_t *needed;                     /* by instruction: in the loop over rows, not only inside of a hoisted value */
     uint32_t *tree;                      /* by node: the instruction + 1 whose tree it was last found to be in */
@@ -32,8 +33,8 @@ static const char *const types[OL_DTYPE_COUNT] = {
     "uint8_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "int8_t", "int16_t", "int32_t", "int64_t", "uint16_t", "uint16_t", "float",
 };
 
-static const instruction *instruction_at(const writer *w, size_t i) { return &w->c->program->instructions[i]; }
-static const node *node_at(const writer *w, uint32_t n) { return &w->c->optimized->nodes[n]; }
+static const instruction *instruction_at(const writer *w, size_t i) { return &w->p->instructions[i]; }
+static const node *node_at(const writer *w, uint32_t n) { return &w->g->nodes[n]; }
 static int is_hoistable(const writer *w, uint32_t n) { return w->k->hoisted[w->instruction_of[n]] >= 0; }
 
 /* ---- What is computed where ---- */
@@ -62,7 +63,7 @@ static void mark_tree(writer *w, size_t i)
 
 static void mark_needed(writer *w)
 {
-    const graph *g = w->c->optimized;
+    const graph *g = w->g;
     for (int32_t o = 0; o < g->n_outputs; o++)
         w->needed[w->instruction_of[g->outputs[o]]] = 1;
     for (size_t i = w->k->n_instructions; i-- > 0;) {
@@ -106,7 +107,7 @@ static void put_statement(writer *w, const instruction *in, int indent)
                  (unsigned)in->payload, (unsigned)in->payload);
         return;
     }
-    ol_dtype operand = graph_dtype(w->c->optimized, n->operands[n->kind == NODE_BROADCAST_LIKE ? 0 : n->n_operands - 1]);
+    ol_dtype operand = graph_dtype(w->g, n->operands[n->kind == NODE_BROADCAST_LIKE ? 0 : n->n_operands - 1]);
     text_add(w->t, "%*sLANES v%u[i] = ", indent, "", in->node);
     if (n->kind == NODE_PRIMITIVE)
         text_add(w->t, "num_%s_%s(", primitive_table[n->primitive].name, suffixes[operand]);
@@ -174,7 +175,7 @@ static void put_values(writer *w)
 
 static void put_stores(writer *w)
 {
-    const graph *g = w->c->optimized;
+    const graph *g = w->g;
     uint32_t open = NODE_NONE;
     int indent = w->k->n_clusters < 2 ? 12 : 16;
     for (int32_t o = 0; o < g->n_outputs; o++) {
@@ -189,7 +190,7 @@ static void put_stores(writer *w)
 
 static void put_group_function(writer *w)
 {
-    const graph *g = w->c->optimized;
+    const graph *g = w->g;
     const kernel *k = w->k;
     text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n\n"
                    "/* One group's share of a thread. */\n"
@@ -246,7 +247,7 @@ static void put_kernel_function(writer *w)
     if (k->n_clusters < 2) {
         put_call(w, "true", 4);
     } else {
-        text_add(w->t, "    if (words[WORDS_GROUPS] == 1) {\n");
+        text_add(w->t, "    if (words[WORDS_GROUPS] == 0) {\n");
         put_call(w, "true", 8);
         text_add(w->t, "        return;\n    }\n"
                        "    const bool in_turn = words[WORDS_IN_TURN];\n"
@@ -255,7 +256,7 @@ static void put_kernel_function(writer *w)
                        "        const uint32_t last = (uint32_t)group[GROUP_LAST_BLOCK];\n"
                        "        if (blockIdx.x >= first && blockIdx.x < last) {\n"
                        "            thread = (blockIdx.x - first) * blockDim.x + threadIdx.x;\n",
-                 kernel_cluster_words(k) + kernel_map_words((size_t)w->c->traced->n_inputs + (size_t)w->c->traced->n_outputs));
+                 kernel_cluster_words(k) + kernel_map_words((size_t)w->g->n_inputs + (size_t)w->g->n_outputs));
         put_call(w, "false", 12);
         text_add(w->t, "        }\n"
                        "        if (in_turn) __syncthreads();\n"
@@ -272,19 +273,19 @@ static void write_text(writer *w)
     put_kernel_function(w);
 }
 
-ol_status kernel_text(const kernel *k, const ol_composite *c, text *out, ol_error *error)
+ol_status kernel_text(const kernel *k, const graph *g, const program *p, text *out, ol_error *error)
 {
     const ol_allocator *a = &k->allocator;
     text function = { .allocator = *a };
-    size_t n_nodes = c->optimized->n_nodes, by_node = memory_size(n_nodes, sizeof(uint32_t));
-    writer w = { .k = k, .c = c, .t = &function, .needed = memory_take(a, k->n_instructions) };
+    size_t n_nodes = g->n_nodes, by_node = memory_size(n_nodes, sizeof(uint32_t));
+    writer w = { .k = k, .g = g, .p = p, .t = &function, .needed = memory_take(a, k->n_instructions) };
     w.tree = memory_take(a, by_node);
     w.instruction_of = memory_take(a, by_node);
     w.stack = memory_take(a, by_node);
     int ok = w.needed && w.tree && w.instruction_of && w.stack;
     if (ok) {
         for (size_t i = 0; i < k->n_instructions; i++)
-            w.instruction_of[c->program->instructions[i].node] = (uint32_t)i;
+            w.instruction_of[p->instructions[i].node] = (uint32_t)i;
         write_text(&w);
         device_text_for(out, &function, k->called);
         text_add(out, "\n");
@@ -296,5 +297,5 @@ ol_status kernel_text(const kernel *k, const ol_composite *c, text *out, ol_erro
     memory_give(a, w.instruction_of, by_node);
     memory_give(a, w.stack, by_node);
     text_free(&function);
-    return ok ? OL_OK : fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for the text of a kernel");
+    return ok ? OL_OK : fail(error, OL_ERROR_MEMORY, g->name, "no memory for the text of a kernel");
 }

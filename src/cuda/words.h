@@ -1,12 +1,12 @@
 /* What a replay passes to a kernel: an array of 64-bit words, of the layout below. Read by the host's side as C and by the
  * kernel's text (kernel_support.h).
  *
- *     word 0, 1             the number of groups; 1 where one block does all groups in turn
- *     groups                GROUP_CLUSTERS words each and, where there are several, a bit by cluster of instructions that
- *                           says whether the group's outputs need it, and the number of each tensor's view in the group,
- *                           four to a word
- *     views                 of each group from word GROUP_VIEWS on: where there is one group, of all tensors, inputs first;
- *                           else of those it uses
+ *     word 0, 1             the number of groups, or 0 where one group is all the outputs; 1 where one block does all groups in turn
+ *     groups                GROUP_CLUSTERS words each and, where one is not all the outputs, a bit by cluster of instructions
+ *                           that says whether the group's outputs need it, and the number of each tensor's view in the
+ *                           group, four to a word
+ *     views                 of each group from word GROUP_VIEWS on: of all tensors, inputs first, where it is all the
+ *                           outputs; else of those it uses
  *
  * A group is the outputs of one shape (space.h). Sizes and strides are in bytes, counts in elements. Dimensions outside of the
  * row are counted from the innermost. */
