@@ -30,39 +30,50 @@ KERNEL_FN const uint64_t *kernel_view(const uint64_t *words, const uint64_t *gro
     return words + group[GROUP_VIEWS] + number * (VIEW_STRIDES + (uint32_t)group[GROUP_OUTER]);
 }
 
-/* Where a row is, by the dimensions outside of it. */
+/* A row by its number and, where there are two dimensions outside of it, by its place in them. */
 struct kernel_row {
-    uint64_t at[WORDS_OUTER];
+    uint64_t number;
+    uint32_t inner, outer;
 };
 
-KERNEL_FN kernel_row kernel_locate(const uint64_t *group, uint64_t row) {
-    kernel_row r = {};
-    uint32_t outer = (uint32_t)group[GROUP_OUTER];
-    r.at[0] = row;
-    if (outer < 2) return r;
-    KERNEL_UNROLL for (uint32_t d = 0; d < WORDS_OUTER - 1; d++) {
-        if (d + 1 < outer) {
-            uint64_t extent = group[GROUP_DIMS + d], next;
-            if (group[GROUP_FLAGS] & GROUP_WIDE) next = row / extent;
-            else next = (uint32_t)row / (uint32_t)extent;
-            r.at[d] = row - next * extent;
-            r.at[d + 1] = row = next;
-        }
+/* Offsets of up to this many dimensions outside of the row, in 32 bits, are computed in place; others by a function that is called,
+ * since there are many places. */
+#define KERNEL_NEAR_OUTER 2
+
+KERNEL_FN kernel_row kernel_locate(const uint64_t *group, uint64_t number) {
+    kernel_row r = {number, (uint32_t)number, 0};
+    if (group[GROUP_OUTER] > 1 && !(group[GROUP_FLAGS] & GROUP_WIDE)) {
+        const uint32_t extent = (uint32_t)group[GROUP_DIMS];
+        r.outer = (uint32_t)number / extent;
+        r.inner = (uint32_t)number - r.outer * extent;
     }
     return r;
 }
 
+/* The offset of an element, in all generality. */
+static __device__ __noinline__ int64_t kernel_far_offset(const uint64_t *group, const uint64_t *view, uint64_t row, uint64_t column) {
+    const uint32_t outer = (uint32_t)group[GROUP_OUTER];
+    int64_t offset = (int64_t)column * (int64_t)view[VIEW_STEP];
+    for (uint32_t d = 0; d < outer; d++) {
+        uint64_t next = 0, extent = group[GROUP_DIMS + d];
+        if (d + 1 < outer) next = row <= UINT32_MAX && extent <= UINT32_MAX ? (uint32_t)row / (uint32_t)extent : row / extent;
+        offset += (int64_t)(row - next * extent) * (int64_t)view[VIEW_STRIDES + d];
+        row = next;
+    }
+    return offset;
+}
+
 /* The address of a tensor's element in a row, `column` elements from the row's start. */
 KERNEL_FN char *kernel_place(const uint64_t *group, const uint64_t *view, kernel_row r, uint64_t column) {
-    uint32_t outer = (uint32_t)group[GROUP_OUTER];
+    const uint32_t outer = (uint32_t)group[GROUP_OUTER];
     int64_t offset;
-    if (group[GROUP_FLAGS] & GROUP_WIDE) {
-        offset = (int64_t)column * (int64_t)view[VIEW_STEP];
-        KERNEL_UNROLL for (uint32_t d = 0; d < WORDS_OUTER; d++) if (d < outer) offset += (int64_t)r.at[d] * (int64_t)view[VIEW_STRIDES + d];
+    if (outer > KERNEL_NEAR_OUTER || (group[GROUP_FLAGS] & GROUP_WIDE)) {
+        offset = kernel_far_offset(group, view, r.number, column);
     } else {
-        int32_t narrow = (int32_t)column * (int32_t)view[VIEW_STEP];
-        KERNEL_UNROLL for (uint32_t d = 0; d < WORDS_OUTER; d++) if (d < outer) narrow += (int32_t)r.at[d] * (int32_t)view[VIEW_STRIDES + d];
-        offset = narrow;
+        int32_t near = (int32_t)column * (int32_t)view[VIEW_STEP];
+        if (outer > 0) near += (int32_t)r.inner * (int32_t)view[VIEW_STRIDES];
+        if (outer > 1) near += (int32_t)r.outer * (int32_t)view[VIEW_STRIDES + 1];
+        offset = near;
     }
     return (char *)(view[VIEW_DATA] + (uint64_t)offset);
 }
@@ -134,3 +145,5 @@ template <class T, int N> KERNEL_FN void kernel_store(const T (&x)[N], char *p, 
         KERNEL_UNROLL for (int i = 0; i < N; i++) if ((uint32_t)i < count) kernel_put<T>(p + i * (int64_t)view[VIEW_STEP], how, x[i]);
     }
 }
+
+#include "kernel_quick.h"

@@ -1,14 +1,15 @@
 /* From a composite's program to the text of its kernel.
  *
- * The text is one function template over N, the elements that a thread takes at a time, and ALL, whether all instructions are
- * needed (they are where all outputs have one shape); and the kernel that calls it for the group of the thread's block:
+ * The text is one function template over N, the elements that a thread takes at a time, and the kernel that calls it for the
+ * group of the thread's block:
  *
  *     for the columns of this thread                       N elements side by side in a row
- *         values that are the same for every row           ("hoisted", decided by the shapes of a replay)
  *         for the rows of this thread
- *             loads, operations, stores                    in ifs by the outputs that need them
+ *             loads, operations, stores                    in ifs by the outputs that need them; what is the same for every
+ *                                                          row ("hoisted", decided by the shapes of a replay) at the first one
  *
- * A value is an array of N. Every load of an element comes before the stores to it, which in-place outputs need. */
+ * A value is an array of N. Every load of an element comes before the stores to it, which in-place outputs need. The compiler's
+ * time grows with the text, so nothing is written twice. */
 #include "cuda/device_text.h"
 #include "cuda/kernel.h"
 #include "dtype.h"
@@ -98,6 +99,17 @@ static void put_operand(writer *w, uint32_t n)
     text_add(w->t, node_at(w, n)->kind == NODE_CONSTANT ? "v%u" : "v%u[i]", n);
 }
 
+/* Whether the node is a float32 primitive that is done for all elements of a thread at once (kernel_quick.h). */
+static int is_quick(const writer *w, const node *n)
+{
+    if (n->kind != NODE_PRIMITIVE || n->dtype != OL_FLOAT32 || node_at(w, n->operands[0])->kind == NODE_CONSTANT)
+        return 0;
+    switch (n->primitive) {
+    case PRIMITIVE_exp: case PRIMITIVE_exp2: case PRIMITIVE_sigmoid: case PRIMITIVE_silu: case PRIMITIVE_softplus: case PRIMITIVE_log: return 1;
+    default: return 0;
+    }
+}
+
 /* The statement that gives a declared value its elements. */
 static void put_statement(writer *w, const instruction *in, int indent)
 {
@@ -105,6 +117,10 @@ static void put_statement(writer *w, const instruction *in, int indent)
     if (in->kind == INSTRUCTION_LOAD) {
         text_add(w->t, "%*skernel_load(v%u, kernel_place(group, view%u, row, column), view%u, count);\n", indent, "", in->node,
                  (unsigned)in->payload, (unsigned)in->payload);
+        return;
+    }
+    if (is_quick(w, n)) {
+        text_add(w->t, "%*skernel_%s_f32(v%u, v%u);\n", indent, "", primitive_table[n->primitive].name, in->node, n->operands[0]);
         return;
     }
     ol_dtype operand = graph_dtype(w->g, n->operands[n->kind == NODE_BROADCAST_LIKE ? 0 : n->n_operands - 1]);
@@ -120,12 +136,12 @@ static void put_statement(writer *w, const instruction *in, int indent)
     text_add(w->t, ");\n");
 }
 
-/* A hoistable value with what it alone is made of, in an if on its bit. */
-static void put_hoistable(writer *w, size_t i, int in_loop, int indent)
+/* A hoistable value with what it alone is made of, unless an earlier row's is kept. */
+static void put_hoistable(writer *w, size_t i, int indent)
 {
     const instruction *in = instruction_at(w, i);
     mark_tree(w, i);
-    text_add(w->t, "%*sif (%s(hoisted >> %d & 1)%s {\n", indent, "", in_loop ? "!" : "(", w->k->hoisted[i], in_loop ? ")" : "))");
+    text_add(w->t, "%*sif (!(kept >> %d & 1)) {\n", indent, "", w->k->hoisted[i]);
     for (size_t j = 0; j < i; j++) {
         const instruction *part = instruction_at(w, j);
         if (w->tree[part->node] == i + 1 && part->kind != INSTRUCTION_CONSTANT) {
@@ -147,7 +163,7 @@ static void enter_cluster(writer *w, uint32_t *open, uint32_t cluster)
     if (*open != NODE_NONE)
         text_add(w->t, "            }\n");
     if (cluster != NODE_NONE)
-        text_add(w->t, "            if (ALL || (group[GROUP_CLUSTERS + %u] >> %u & 1)) {\n", cluster / 64, cluster % 64);
+        text_add(w->t, "            if (!several || (group[GROUP_CLUSTERS + %u] >> %u & 1)) {\n", cluster / 64, cluster % 64);
     *open = cluster;
 }
 
@@ -166,7 +182,7 @@ static void put_values(writer *w)
             continue;
         enter_cluster(w, &open, w->k->cluster[i]);
         if (w->k->hoisted[i] >= 0)
-            put_hoistable(w, i, 1, indent);
+            put_hoistable(w, i, indent);
         else
             put_statement(w, in, indent);
     }
@@ -194,10 +210,11 @@ static void put_group_function(writer *w)
     const kernel *k = w->k;
     text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n\n"
                    "/* One group's share of a thread. */\n"
-                   "template <int N, bool ALL> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n",
-             k->name);
+                   "template <int N> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
+                   "    const bool several = %s;\n",
+             k->name, k->n_clusters < 2 ? "false" : "words[WORDS_GROUPS] != 0");
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
-        text_add(w->t, "    const uint64_t *view%d = kernel_view(words, group, !ALL, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
+        text_add(w->t, "    const uint64_t *view%d = kernel_view(words, group, several, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
     text_add(w->t, "    const uint64_t n_rows = group[GROUP_ROWS], n_columns = group[GROUP_ROW], hoisted = group[GROUP_HOISTED];\n"
                    "    const uint32_t column_threads = (uint32_t)group[GROUP_COLUMN_THREADS], row_threads = (uint32_t)group[GROUP_ROW_THREADS];\n"
                    "    if (thread / column_threads >= row_threads) return;\n");
@@ -209,28 +226,24 @@ static void put_group_function(writer *w)
     for (size_t i = 0; i < k->n_instructions; i++)
         if (k->hoisted[i] >= 0)
             put_declaration(w, instruction_at(w, i), 8);
-    text_add(w->t, "        if (hoisted) {\n            const kernel_row row = kernel_locate(group, 0);\n");
-    for (size_t i = 0; i < k->n_instructions; i++)
-        if (k->hoisted[i] >= 0)
-            put_hoistable(w, i, 0, 12);
-    text_add(w->t, "        }\n"
+    text_add(w->t, "        uint64_t kept = 0;\n"
                    "        for (uint64_t r = thread / column_threads; r < n_rows; r += row_threads) {\n"
                    "            const kernel_row row = kernel_locate(group, r);\n");
     put_values(w);
     put_stores(w);
-    text_add(w->t, "        }\n    }\n}\n\n");
+    text_add(w->t, "            kept = hoisted;\n        }\n    }\n}\n\n");
 }
 
 /* Calls the function for the group's flags. */
-static void put_call(writer *w, const char *all, int indent)
+static void put_call(writer *w, int indent)
 {
     const kernel *k = w->k;
     if (k->lanes > 1)
-        text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_LANES) %s_group<%d, %s>(words, group, thread);\n%*selse ", indent, "", k->name, k->lanes, all,
+        text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_LANES) %s_group<%d>(words, group, thread);\n%*selse ", indent, "", k->name, k->lanes,
                  indent, "");
     else
         text_add(w->t, "%*s", indent, "");
-    text_add(w->t, "%s_group<1, %s>(words, group, thread);\n", k->name, all);
+    text_add(w->t, "%s_group<1>(words, group, thread);\n", k->name);
 }
 
 static void put_kernel_function(writer *w)
@@ -244,25 +257,21 @@ static void put_kernel_function(writer *w)
         text_add(w->t, "    const uint64_t *words = passed.words;\n");
     text_add(w->t, "    const uint64_t *group = words + WORDS_HEAD;\n"
                    "    uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;\n");
-    if (k->n_clusters < 2) {
-        put_call(w, "true", 4);
-    } else {
-        text_add(w->t, "    if (words[WORDS_GROUPS] == 0) {\n");
-        put_call(w, "true", 8);
-        text_add(w->t, "        return;\n    }\n"
-                       "    const bool in_turn = words[WORDS_IN_TURN];\n"
-                       "    uint32_t first = 0;\n"
-                       "    for (uint64_t g = 0; g < words[WORDS_GROUPS]; g++, group += GROUP_CLUSTERS + %zu) {\n"
-                       "        const uint32_t last = (uint32_t)group[GROUP_LAST_BLOCK];\n"
+    if (k->n_clusters >= 2)
+        text_add(w->t, "    uint32_t first = 0;\n"
+                       "    uint64_t g = 0;\n"
+                       "    do {\n"
+                       "        uint32_t last = words[WORDS_GROUPS] ? (uint32_t)group[GROUP_LAST_BLOCK] : gridDim.x;\n"
                        "        if (blockIdx.x >= first && blockIdx.x < last) {\n"
-                       "            thread = (blockIdx.x - first) * blockDim.x + threadIdx.x;\n",
-                 kernel_cluster_words(k) + kernel_map_words((size_t)w->g->n_inputs + (size_t)w->g->n_outputs));
-        put_call(w, "false", 12);
+                       "            thread = (blockIdx.x - first) * blockDim.x + threadIdx.x;\n");
+    put_call(w, k->n_clusters < 2 ? 4 : 12);
+    if (k->n_clusters >= 2)
         text_add(w->t, "        }\n"
-                       "        if (in_turn) __syncthreads();\n"
+                       "        if (words[WORDS_IN_TURN]) __syncthreads();\n"
                        "        else first = last;\n"
-                       "    }\n");
-    }
+                       "        group += GROUP_CLUSTERS + %zu;\n"
+                       "    } while (++g < words[WORDS_GROUPS]);\n",
+                 kernel_cluster_words(k) + kernel_map_words((size_t)w->g->n_inputs + (size_t)w->g->n_outputs));
     text_add(w->t, "}\n");
 }
 
