@@ -70,6 +70,14 @@ static int is_wide(const space *s, int64_t n_rows)
     return wide;
 }
 
+static int is_misaligned(const space *s)
+{
+    for (uint32_t u = 0; u < s->n_used; u++)
+        if (!s->views[s->used[u]].aligned)
+            return 1;
+    return 0;
+}
+
 /* How the elements of a view can be moved, `lanes` at a time. */
 static uint64_t view_how(const space *s, const view *v, int lanes)
 {
@@ -162,13 +170,13 @@ static void put_group(filler *f, const space *s)
     int64_t n_rows = 1, row = s->dims[s->rank - 1];
     for (uint32_t j = 0; j < outer; j++)
         n_rows *= s->dims[j];
-    int lanes = has_lanes(f, s, n_rows) ? f->k->lanes : 1, far = outer > WORDS_NEAR_OUTER || is_wide(s, n_rows);
+    int far = outer > WORDS_NEAR_OUTER || is_misaligned(s) || is_wide(s, n_rows), lanes = !far && has_lanes(f, s, n_rows) ? f->k->lanes : 1;
     group[GROUP_FLAGS] = pack((lanes > 1 ? GROUP_LANES : 0) | (far ? GROUP_FAR : 0), outer);
     group[GROUP_ROWS] = (uint64_t)n_rows;
     group[GROUP_ROW] = (uint64_t)row;
     group[GROUP_HOISTED] = hoisted_bits(s, f->k, n_rows);
     group[GROUP_BLOCKS] = pack(0, f->n_words);
-    choose_threads(f, group, ((uint64_t)row + (uint64_t)lanes - 1) / (uint64_t)lanes, (uint64_t)n_rows);
+    choose_threads(f, group, (uint64_t)(row / lanes), (uint64_t)n_rows);
     if (f->several) {
         uint64_t *clusters = group + GROUP_CLUSTERS, *map = clusters + kernel_cluster_words(f->k);
         for (size_t i = 0; i < f->k->n_instructions; i++)

@@ -20,7 +20,7 @@ typedef long long int64_t;
 #define KERNEL_FN static __device__ __forceinline__
 #define KERNEL_UNROLL _Pragma("unroll")
 
-#include "kernel_quotient.h"
+#include "kernel_hardware.h"
 #include "../numerics/numerics.h"
 #include "words.h"
 
@@ -50,47 +50,54 @@ KERNEL_FN kernel_start kernel_start_of(const uint64_t *group, uint32_t thread) {
     return s;
 }
 
-/* A row by its number and, where there are two outer dimensions, by its place in them. */
-struct kernel_row {
-    uint64_t number;
+/* Where a row is: its place in up to two outer dimensions or, FAR, in all of them. */
+template <bool FAR> struct kernel_row {
     uint32_t inner, outer;
 };
+template <> struct kernel_row<true> {
+    uint64_t at[WORDS_OUTER];
+};
 
-template <bool FAR> KERNEL_FN kernel_row kernel_locate(const uint64_t *group, uint64_t number) {
-    kernel_row r = {number, (uint32_t)number, 0};
-    if (!FAR && kernel_upper(group[GROUP_FLAGS]) > 1) {
+KERNEL_FN void kernel_locate(kernel_row<false> &r, const uint64_t *, const uint64_t *group, uint64_t number) {
+    r.inner = (uint32_t)number;
+    r.outer = 0;
+    if (kernel_upper(group[GROUP_FLAGS]) > 1) {
         const uint32_t extent = kernel_lower(group[GROUP_EXTENT]);
         r.outer = (uint32_t)number / extent;
         r.inner = (uint32_t)number - r.outer * extent;
     }
-    return r;
 }
 
-/* The far part of a group, and the offset of an element, in all generality. Called, since there are many places. */
-static __device__ __noinline__ int64_t kernel_far_offset(const uint64_t *words, const uint64_t *group, uint32_t number, uint64_t row, uint64_t column) {
+KERNEL_FN void kernel_locate(kernel_row<true> &r, const uint64_t *words, const uint64_t *group, uint64_t number) {
+    const uint64_t *extents = words + kernel_upper(group[GROUP_EXTENT]);
     const uint32_t outer = kernel_upper(group[GROUP_FLAGS]);
-    const uint64_t *extents = words + kernel_upper(group[GROUP_EXTENT]), *strides = extents + outer + number * (1 + outer);
-    int64_t offset = (int64_t)column * (int64_t)strides[0];
-    for (uint32_t d = 0; d < outer; d++) {
-        uint64_t next = 0, extent = extents[d];
-        if (d + 1 < outer) next = row <= UINT32_MAX && extent <= UINT32_MAX ? (uint32_t)row / (uint32_t)extent : row / extent;
-        offset += (int64_t)(row - next * extent) * (int64_t)strides[1 + d];
-        row = next;
+    _Pragma("unroll 1") for (uint32_t d = 0; d < outer; d++) {
+        uint64_t next = 0;
+        if (d + 1 < outer) next = number / extents[d];
+        r.at[d] = number - next * extents[d];
+        number = next;
     }
+}
+
+/* The offset of an element, `column` elements from its row's start. `number`: the view's in its group. */
+KERNEL_FN int64_t kernel_offset(const kernel_row<false> &r, const uint64_t *, const uint64_t *, const uint64_t *view, uint32_t, uint64_t column) {
+    return (int32_t)column * (int32_t)kernel_lower(view[VIEW_STEP]) + (int32_t)r.inner * (int32_t)kernel_lower(view[VIEW_STRIDES]) +
+           (int32_t)r.outer * (int32_t)kernel_upper(view[VIEW_STRIDES]);
+}
+
+KERNEL_FN int64_t kernel_offset(const kernel_row<true> &r, const uint64_t *words, const uint64_t *group, const uint64_t *, uint32_t number, uint64_t column) {
+    const uint32_t outer = kernel_upper(group[GROUP_FLAGS]);
+    const uint64_t *strides = words + kernel_upper(group[GROUP_EXTENT]) + outer + number * (1 + outer);
+    int64_t offset = (int64_t)column * (int64_t)strides[0];
+    _Pragma("unroll 1") for (uint32_t d = 0; d < outer; d++) offset += (int64_t)r.at[d] * (int64_t)strides[1 + d];
     return offset;
 }
 
-/* The address of a tensor's element in a row, `column` elements from the row's start. */
-template <bool FAR> KERNEL_FN char *kernel_place(const uint64_t *words, const uint64_t *group, bool several, const uint64_t *view, kernel_row r, uint64_t column) {
-    int64_t offset;
-    if (FAR) {
-        const uint64_t *views = words + (several ? kernel_upper(group[GROUP_BLOCKS]) : (uint32_t)(WORDS_HEAD + GROUP_CLUSTERS));
-        offset = kernel_far_offset(words, group, (uint32_t)(view - views) / VIEW_WORDS, r.number, column);
-    } else {
-        offset = (int32_t)column * (int32_t)kernel_lower(view[VIEW_STEP]) + (int32_t)r.inner * (int32_t)kernel_lower(view[VIEW_STRIDES]) +
-                 (int32_t)r.outer * (int32_t)kernel_upper(view[VIEW_STRIDES]);
-    }
-    char *p = (char *)(view[VIEW_DATA] + (uint64_t)offset);
+/* The address of a tensor's element in a row. */
+template <bool FAR> KERNEL_FN char *kernel_place(const uint64_t *words, const uint64_t *group, bool several, const uint64_t *view, const kernel_row<FAR> &r,
+                                                 uint64_t column) {
+    const uint64_t *views = words + (several ? kernel_upper(group[GROUP_BLOCKS]) : (uint32_t)(WORDS_HEAD + GROUP_CLUSTERS));
+    char *p = (char *)(view[VIEW_DATA] + (uint64_t)kernel_offset(r, words, group, view, (uint32_t)(view - views) / VIEW_WORDS, column));
     __builtin_assume(__isGlobal(p));
     return p;
 }
@@ -135,33 +142,29 @@ template <class T, int N> union kernel_block {
     T elements[N];
 };
 
-/* N elements of a row, of which `count` are there; the others are zeros. */
-template <class T, int N> KERNEL_FN void kernel_load(T (&x)[N], const char *p, const uint64_t *view, uint32_t count) {
-    const uint32_t how = kernel_upper(view[VIEW_STEP]);
-    const int64_t step = (int32_t)kernel_lower(view[VIEW_STEP]);
-    if (N > 1 && (how & VIEW_BLOCKS) && count == N) {
+/* N elements of a row: of a group that is far one, anywhere; of another one that is aligned, or several that are a block or one for all. */
+template <bool FAR, class T, int N> KERNEL_FN void kernel_load(T (&x)[N], const char *p, const uint64_t *view) {
+    if (FAR) {
+        x[0] = kernel_get<T>(p, kernel_upper(view[VIEW_STEP]));
+    } else if (N > 1 && (kernel_upper(view[VIEW_STEP]) & VIEW_SAME)) {
+        const T same = *(const T *)p;
+        KERNEL_UNROLL for (int i = 0; i < N; i++) x[i] = same;
+    } else {
         typedef kernel_block<T, N> block;
         block b;
         KERNEL_UNROLL for (int i = 0; i < block::PIECES; i++) b.pieces[i] = ((const kernel_piece<block::SIZE> *)p)[i];
         KERNEL_UNROLL for (int i = 0; i < N; i++) x[i] = b.elements[i];
-    } else if (N > 1 && (how & VIEW_SAME)) {
-        T same = kernel_get<T>(p, how);
-        KERNEL_UNROLL for (int i = 0; i < N; i++) x[i] = same;
-    } else {
-        KERNEL_UNROLL for (int i = 0; i < N; i++) x[i] = (uint32_t)i < count ? kernel_get<T>(p + i * step, how) : (T)0;
     }
 }
 
-template <class T, int N> KERNEL_FN void kernel_store(const T (&x)[N], char *p, const uint64_t *view, uint32_t count) {
-    const uint32_t how = kernel_upper(view[VIEW_STEP]);
-    const int64_t step = (int32_t)kernel_lower(view[VIEW_STEP]);
-    if (N > 1 && (how & VIEW_BLOCKS) && count == N) {
+template <bool FAR, class T, int N> KERNEL_FN void kernel_store(const T (&x)[N], char *p, const uint64_t *view) {
+    if (FAR) {
+        kernel_put<T>(p, kernel_upper(view[VIEW_STEP]), x[0]);
+    } else {
         typedef kernel_block<T, N> block;
         block b;
         KERNEL_UNROLL for (int i = 0; i < N; i++) b.elements[i] = x[i];
         KERNEL_UNROLL for (int i = 0; i < block::PIECES; i++) ((kernel_piece<block::SIZE> *)p)[i] = b.pieces[i];
-    } else {
-        KERNEL_UNROLL for (int i = 0; i < N; i++) if ((uint32_t)i < count) kernel_put<T>(p + i * step, how, x[i]);
     }
 }
 

@@ -164,7 +164,7 @@ static void put_statement(writer *w, const instruction *in, int indent)
 {
     const node *n = node_at(w, in->node);
     if (in->kind == INSTRUCTION_LOAD) {
-        text_add(w->t, "%*skernel_load(v%u, kernel_place<FAR>(words, group, several, view%u, row, column), view%u, count);\n", indent, "", in->node,
+        text_add(w->t, "%*skernel_load<FAR>(v%u, kernel_place(words, group, several, view%u, row, column), view%u);\n", indent, "", in->node,
                  (unsigned)in->payload, (unsigned)in->payload);
         return;
     }
@@ -277,7 +277,7 @@ static void put_stores(writer *w)
     int indent = w->k->n_clusters < 2 ? 12 : 16;
     for (int32_t o = 0; o < g->n_outputs; o++) {
         enter_cluster(w, &open, w->k->cluster[w->instruction_of[g->outputs[o]]]);
-        text_add(w->t, "%*skernel_store(v%u, kernel_place<FAR>(words, group, several, view%d, row, column), view%d, count);\n", indent, "", g->outputs[o],
+        text_add(w->t, "%*skernel_store<FAR>(v%u, kernel_place(words, group, several, view%d, row, column), view%d);\n", indent, "", g->outputs[o],
                  (int)(g->n_inputs + o), (int)(g->n_inputs + o));
     }
     enter_cluster(w, &open, NODE_NONE);
@@ -291,43 +291,47 @@ static void put_group_function(writer *w)
     const kernel *k = w->k;
     text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n\n"
                    "/* One group's share of a thread. */\n"
-                   "template <int N, bool FAR> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
+                   "template <int N, bool FAR> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread, uint64_t first,\n"
+                   "                                                                                       uint64_t last) {\n"
                    "    const bool several = %s;\n",
              k->name, k->n_clusters < 2 ? "false" : "kernel_lower(words[WORDS_GROUPS]) != 0");
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
         text_add(w->t, "    const uint64_t *view%d = kernel_view(words, group, several, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
-    text_add(w->t, "    const uint64_t n_rows = group[GROUP_ROWS], n_columns = group[GROUP_ROW], hoisted = group[GROUP_HOISTED];\n"
+    text_add(w->t, "    const uint64_t n_rows = group[GROUP_ROWS], hoisted = group[GROUP_HOISTED];\n"
                    "    const uint32_t column_threads = kernel_lower(group[GROUP_THREADS]), row_threads = kernel_upper(group[GROUP_THREADS]);\n"
                    "    const kernel_start start = kernel_start_of(group, thread);\n"
                    "    if (start.row >= row_threads) return;\n");
     for (size_t i = 0; i < k->n_instructions; i++)
         if (instruction_at(w, i)->kind == INSTRUCTION_CONSTANT)
             put_constant(w, instruction_at(w, i));
-    text_add(w->t, "    for (uint64_t column = (uint64_t)start.column * N; column < n_columns; column += (uint64_t)column_threads * N) {\n"
-                   "        const uint32_t count = n_columns - column < N ? (uint32_t)(n_columns - column) : N;\n");
+    text_add(w->t, "    for (uint64_t column = first + (uint64_t)start.column * N; column < last; column += (uint64_t)column_threads * N) {\n");
     for (size_t i = 0; i < k->n_instructions; i++)
         if (k->hoisted[i] >= 0)
             put_declaration(w, instruction_at(w, i), 8);
     text_add(w->t, "        uint64_t kept = 0;\n"
                    "        for (uint64_t r = start.row; r < n_rows; r += row_threads) {\n"
-                   "            const kernel_row row = kernel_locate<FAR>(group, r);\n");
+                   "            kernel_row<FAR> row;\n"
+                   "            kernel_locate(row, words, group, r);\n");
     put_values(w);
     put_stores(w);
     text_add(w->t, "            kept = hoisted;\n        }\n    }\n}\n\n"
                    "/* Called, so that the registers of its calls are not the others'. */\n"
                    "static __device__ __noinline__ void %s_far(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
-                   "    %s_group<1, true>(words, group, thread);\n}\n\n",
+                   "    %s_group<1, true>(words, group, thread, 0, group[GROUP_ROW]);\n}\n\n",
              k->name, k->name);
 }
 
-/* Calls the function for the group's flags. */
+/* Calls the functions for the group's flags: what is left of a row after whole lanes is done one by one. */
 static void put_call(writer *w, int indent)
 {
     const kernel *k = w->k;
-    text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_FAR) %s_far(words, group, thread);\n", indent, "", k->name);
+    text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_FAR) {\n%*s%s_far(words, group, thread);\n%*s} else {\n", indent, "", indent + 4, "", k->name, indent, "");
+    text_add(w->t, "%*suint64_t column = 0, n_columns = group[GROUP_ROW];\n", indent + 4, "");
     if (k->lanes > 1)
-        text_add(w->t, "%*selse if (group[GROUP_FLAGS] & GROUP_LANES) %s_group<%d, false>(words, group, thread);\n", indent, "", k->name, k->lanes);
-    text_add(w->t, "%*selse %s_group<1, false>(words, group, thread);\n", indent, "", k->name);
+        text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_LANES) {\n%*scolumn = n_columns / %d * %d;\n"
+                       "%*s%s_group<%d, false>(words, group, thread, 0, column);\n%*s}\n",
+                 indent + 4, "", indent + 8, "", k->lanes, k->lanes, indent + 8, "", k->name, k->lanes, indent + 4, "");
+    text_add(w->t, "%*sif (column < n_columns) %s_group<1, false>(words, group, thread, column, n_columns);\n%*s}\n", indent + 4, "", k->name, indent, "");
 }
 
 static void put_kernel_function(writer *w)
@@ -390,6 +394,7 @@ ol_status kernel_text(const kernel *k, const graph *g, const program *p, text *o
         for (size_t i = 0; i < k->n_instructions; i++)
             w.instruction_of[p->instructions[i].node] = (uint32_t)i;
         write_text(&w);
+        text_add(out, "enum { kernel_architecture = __CUDA_ARCH__ };\n");
         device_text_for(out, &function, k->called);
         text_add(out, "\n");
         text_add_bytes(out, function.bytes, function.n);

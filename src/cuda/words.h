@@ -34,7 +34,8 @@ enum group_words {
 
 enum group_flags {
     GROUP_LANES = 1,                     /* a thread takes several elements at a time, not one */
-    GROUP_FAR = 2                        /* row numbers or offsets need more than 31 bits, or there are more than two outer dimensions */
+    GROUP_FAR = 2                        /* row numbers or offsets need more than 31 bits, there are more than two outer dimensions,
+                                            or a view is not aligned */
 };
 
 enum view_words {

@@ -3,7 +3,8 @@
  * Everything in src/numerics is plain scalar code made of exactly specified operations (IEEE add, multiply, divide, square
  * root, compare, conversions, integer and bit operations), so that any compiler and device gives the same bits, and so that
  * a plain loop around it vectorises: no branches, no tables, no calls. The same text is meant for NVRTC: the only includes
- * are the two headers below, and a host may replace NUM_FN, NUM_FMA64, NUM_FMA32 and the square roots before including it.
+ * are the two headers below, and a host may replace NUM_FN, NUM_FMA64, NUM_FMA32 and the square roots before including it, and
+ * give what its hardware has of the same results: NUM_QUOTIENT32 and 64, NUM_NARROW_NUMBER_BF16 and _F16, NUM_WIDEN_F16.
  *
  * Compile with -ffp-contract=off -fno-math-errno -fno-trapping-math, never with -ffast-math. The floating-point environment
  * is the default one (round to nearest, subnormals kept).

@@ -77,8 +77,12 @@ NUM_FN float num_widen_bf16(uint16_t x) { return num_from_bits32((uint32_t)x << 
 
 /* float32 to bfloat16, ties to even, overflow to infinity by the carry into the exponent. narrow_number: of no NaN. */
 NUM_FN uint16_t num_narrow_number_bf16(float x) {
+#ifdef NUM_NARROW_NUMBER_BF16
+    return NUM_NARROW_NUMBER_BF16(x);
+#else
     uint32_t bits = num_bits32(x);
     return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+#endif
 }
 
 NUM_FN uint16_t num_narrow_bf16(float x) { return (uint16_t)(x == x ? num_narrow_number_bf16(x) : NUM_NAN_BITS_BF16); }
@@ -96,11 +100,20 @@ NUM_FN float num_widen_upper_f16(uint32_t word) {
     return num_from_bits32(num_bits32(magnitude) | (word & NUM_SIGN32));
 }
 
-NUM_FN float num_widen_f16(uint16_t x) { return num_widen_upper_f16((uint32_t)x << 16); }
+NUM_FN float num_widen_f16(uint16_t x) {
+#ifdef NUM_WIDEN_F16
+    return NUM_WIDEN_F16(x);
+#else
+    return num_widen_upper_f16((uint32_t)x << 16);
+#endif
+}
 
 /* float32 to float16, ties to even. Normal results: round the 13 bits away in the integer. Subnormal ones: adding 0.5 puts
  * the float16 subnormal's last bit, 2^-24, at the last bit of a float32, so the hardware's addition rounds. */
 NUM_FN uint16_t num_narrow_number_f16(float x) {
+#ifdef NUM_NARROW_NUMBER_F16
+    return NUM_NARROW_NUMBER_F16(x);
+#else
     uint32_t bits = num_bits32(x);
     uint32_t sign = (bits >> 16) & 0x8000u;
     uint32_t magnitude = bits & 0x7fffffffu;
@@ -109,6 +122,7 @@ NUM_FN uint16_t num_narrow_number_f16(float x) {
     uint32_t half = magnitude < 0x38800000u ? subnormal : normal;
     half = magnitude >= 0x47800000u ? 0x7c00u : half;                  /* 65536 and more; 65520 got there by its carry */
     return (uint16_t)(half | sign);
+#endif
 }
 
 NUM_FN uint16_t num_narrow_f16(float x) { return (uint16_t)(x == x ? num_narrow_number_f16(x) : NUM_NAN_BITS_F16); }

@@ -1,0 +1,66 @@
+/* What the numerics let a GPU do in its own instructions: quotients by the approximate reciprocal, which Newton's steps make
+ * good whatever it was, and conversions, which the PTX reference defines by IEEE 754.
+ *
+ * All the assembly of kernels is here, each a value of x in r. kernel_architecture is the compiler's macro, which is not known
+ * where this is preprocessed: the text begins with it (kernel_text.c). */
+
+/* 1 / x, within 2^-20 of itself as the PTX reference has it. */
+KERNEL_FN float kernel_seed32(float x) {
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+
+KERNEL_FN double kernel_seed64(double x) {
+    double r;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(x));
+    return r;
+}
+
+/* x / y, y and the quotient normal numbers well within the range. After the residual's step (Markstein) it is the quotient rounded
+ * to nearest, but where that is within 2^-20 units of halfway between two float32. */
+KERNEL_FN float kernel_quotient32(float x, float y) {
+    float r = kernel_seed32(y);
+    r = __fmaf_rn(r, __fmaf_rn(-y, r, 1.0f), r);
+    float q = x * r;
+    return __fmaf_rn(r, __fmaf_rn(-y, q, x), q);
+}
+
+/* The same within a few units in the last place: for evaluations with a rounding test. */
+KERNEL_FN double kernel_quotient64(double x, double y) {
+    double r = kernel_seed64(y);
+    r = __fma_rn(r, __fma_rn(-y, r, 1.0), r);
+    r = __fma_rn(r, __fma_rn(-y, r, 1.0), r);
+    return x * r;
+}
+
+/* To nearest, ties to even, subnormals kept; of no NaN. */
+KERNEL_FN uint16_t kernel_narrow_f16(float x) {
+    uint16_t r;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r) : "f"(x));
+    return r;
+}
+
+KERNEL_FN float kernel_widen_f16(uint16_t x) {
+    float r;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(x));
+    return r;
+}
+
+KERNEL_FN uint16_t kernel_narrow_bf16(float x) {
+    uint16_t r;
+    if (kernel_architecture >= 800) {
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+    } else {
+        union { float f; uint32_t u; } cast;
+        cast.f = x;
+        r = (uint16_t)((cast.u + 0x7fffu + ((cast.u >> 16) & 1u)) >> 16);
+    }
+    return r;
+}
+
+#define NUM_QUOTIENT32(x, y) kernel_quotient32(x, y)
+#define NUM_QUOTIENT64(x, y) kernel_quotient64(x, y)
+#define NUM_NARROW_NUMBER_F16(x) kernel_narrow_f16(x)
+#define NUM_NARROW_NUMBER_BF16(x) kernel_narrow_bf16(x)
+#define NUM_WIDEN_F16(x) kernel_widen_f16(x)
