@@ -206,6 +206,9 @@ OL_API void ol_graph_fail(ol_graph *graph, const char *operation, const char *de
 
 typedef struct ol_device ol_device;
 
+/* The caller's CUstream; NULL on a CPU. */
+typedef void *ol_stream;
+
 typedef enum ol_cpu_level {
     OL_CPU_AUTO = 0,                   /* ONELAUNCH_CPU if set (baseline, avx2, avx512, neon), else the best there is */
     OL_CPU_BASELINE = 1,               /* SSE2 on x86-64; plain C elsewhere */
@@ -246,13 +249,63 @@ OL_API ol_status ol_device_cpu(const ol_cpu_options *options, ol_device **device
 OL_API void ol_device_destroy(ol_device *device);
 /* Launches started on this device so far, by replays and by the composed path. */
 OL_API uint64_t ol_device_launches(const ol_device *device);
-/* "cpu", and the SIMD level in use: "avx512". Static storage. */
+/* "cpu", and the SIMD level in use: "avx512"; or "cuda:0" and "sm_90". Kept as long as the device. */
 OL_API const char *ol_device_name(const ol_device *device);
 OL_API const char *ol_device_level(const ol_device *device);
 /* Whether this machine runs a level (OL_CPU_AUTO: yes). */
 OL_API int ol_cpu_level_available(ol_cpu_level level);
 /* "avx512"; NULL for a value that is no level. Static storage. */
 OL_API const char *ol_cpu_level_name(ol_cpu_level level);
+
+/* ---- NVIDIA GPUs ---------------------------------------------------------------------------------------------------------
+ *
+ * Nothing of CUDA is needed to build or install the library: the driver (libcuda.so.1) is opened by the first of these calls, and
+ * the run-time compiler NVRTC by the first compilation that the kernel cache does not serve (its newest version is taken;
+ * ONELAUNCH_NVRTC=PATH names one). What is missing is named in the error, OL_ERROR_DEVICE.
+ *
+ * Tensors hold device addresses (or others that the GPU can read: managed and pinned host memory), and a stream is the caller's CUstream of
+ * the device's context; NULL is CUDA's default stream. A replay starts one kernel in the stream and returns; it neither
+ * waits, copies nor allocates, may be recorded in a CUDA graph (the composite must outlive the graph), and leaves the thread's
+ * current context as it was. What a kernel does wrong while it runs the driver reports to a later call, which says so. */
+
+typedef struct ol_cuda_options {
+    ol_allocator allocator;            /* of host memory; zeroed: aligned_alloc and free */
+} ol_cuda_options;
+
+/* The GPU of that number, as the driver counts them (CUDA_VISIBLE_DEVICES applies), in its primary context, the one that CUDA's
+ * runtime uses. `options` may be NULL. */
+OL_API ol_status ol_device_cuda(int32_t ordinal, const ol_cuda_options *options, ol_device **device, ol_error *error);
+/* The GPU of the context that is current on this thread, in that context, which must outlive the device and its composites. */
+OL_API ol_status ol_device_cuda_current(const ol_cuda_options *options, ol_device **device, ol_error *error);
+
+typedef struct ol_cuda_facts {
+    char name[96];                     /* "NVIDIA H200" */
+    int32_t capability;                /* 90 for compute capability 9.0 */
+    int32_t n_multiprocessors;
+    uint64_t n_bytes;                  /* of its memory */
+    int32_t driver_version;            /* 13000: the newest CUDA that the driver serves, 13.0 */
+} ol_cuda_facts;
+/* The number of GPUs; 0 and OL_OK where the driver finds none, OL_ERROR_DEVICE where there is no driver. */
+OL_API ol_status ol_cuda_count(int32_t *n_devices, ol_error *error);
+OL_API ol_status ol_cuda_describe(int32_t ordinal, ol_cuda_facts *facts, ol_error *error);
+/* The version of the NVRTC that would be used: 13000 for 13.0. */
+OL_API ol_status ol_cuda_compiler(int32_t *version, ol_error *error);
+
+/* ---- Memory and streams of a device, for those who have none of their own --------------------------------------------------
+ *
+ * On a CPU memory is the allocator's, a stream is NULL, and nothing has to be waited for. */
+
+OL_API ol_status ol_device_allocate(ol_device *device, size_t n_bytes, void **pointer, ol_error *error);
+/* `n_bytes` as it was allocated; NULL is allowed. On a GPU this waits for work that may use the memory. */
+OL_API ol_status ol_device_free(ol_device *device, void *pointer, size_t n_bytes, ol_error *error);
+/* Copies between memory of the device and of the host, in any direction, after what is in the stream. Host memory may be used
+ * again after ol_stream_synchronize. */
+OL_API ol_status ol_device_copy(ol_device *device, ol_stream stream, void *to, const void *from, size_t n_bytes, ol_error *error);
+/* A stream that does not wait for the default one. */
+OL_API ol_status ol_stream_create(ol_device *device, ol_stream *stream, ol_error *error);
+OL_API ol_status ol_stream_destroy(ol_device *device, ol_stream stream, ol_error *error);      /* NULL is allowed */
+/* Waits until what is in the stream is done, and reports what went wrong in it. */
+OL_API ol_status ol_stream_synchronize(ol_device *device, ol_stream stream, ol_error *error);
 
 /* ---- The cache of compiled kernels -----------------------------------------------------------------------------------
  *
@@ -301,11 +354,9 @@ OL_API ol_status ol_cache_clear(uint64_t *n_removed, uint64_t *n_bytes, ol_error
 
 typedef struct ol_composite ol_composite;
 
-/* The caller's CUstream; NULL on a CPU. */
-typedef void *ol_stream;
-
 /* Traces the builder for these input dtypes (n_inputs of them) and compiles the graph for the device. Shapes and ranks are
- * known only at replay. Takes microseconds on a CPU. The composite is immutable and may be replayed by any number of threads
+ * known only at replay. Takes microseconds on a CPU; on a GPU a new kernel is compiled, in some tenths of a second, and kept
+ * in memory and on disk. The composite is immutable and may be replayed by any number of threads
  * at once; destroy it with ol_composite_destroy. */
 OL_API ol_status ol_compile(ol_device *device, const ol_builder *builder, const ol_dtype *input_dtypes, ol_composite **composite,
                             ol_error *error);
@@ -319,7 +370,7 @@ OL_API ol_status ol_output_shapes(const ol_composite *composite, const ol_tensor
 /* Runs the composite: one launch (none where every output is empty), into the caller's outputs. Allocates nothing. Checks everything first: dtypes, ranks, that
  * shapes broadcast, that each output has its inferred shape, overlap (an output may be exactly an input: same data, dtype,
  * shape and strides); on an error nothing has been written. The host's floating-point state (rounding, flush-to-zero, traps)
- * is neither obeyed nor changed. Returns when the outputs are written (CPU). */
+ * is neither obeyed nor changed. Returns when the outputs are written (CPU), or when the kernel is in the stream (CUDA). */
 OL_API ol_status ol_replay(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs,
                            ol_error *error);
 
@@ -369,6 +420,8 @@ typedef enum ol_text_kind {
     OL_TEXT_DOT = 3                    /* the optimized graph for Graphviz */
 } ol_text_kind;
 OL_API size_t ol_composite_text(const ol_composite *composite, ol_text_kind kind, char *buffer, size_t n_bytes);
+/* The CUDA text of the composite's kernel, also of one that was compiled for a CPU. 0 where there is no memory for it. */
+OL_API size_t ol_cuda_kernel_text(const ol_composite *composite, char *buffer, size_t n_bytes);
 
 /* Compiles a graph in text form (n_bytes of UTF-8, no terminating zero needed). OL_ERROR_TEXT says line:column and what was
  * expected. */

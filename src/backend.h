@@ -8,11 +8,11 @@
 #include <stdatomic.h>
 
 typedef struct backend {
-    const char *name;                      /* "cpu" */
+    const char *(*name)(const ol_device *device);           /* "cpu" */
     const char *(*level)(const ol_device *device);
     fuse_function fuse;                    /* NULL: it has no kernels for several nodes */
     /* Backend data of a composite whose program is ready, in composite->prepared. */
-    ol_status (*prepare)(ol_composite *composite, ol_error *error);
+    ol_status (*prepare)(ol_composite *composite, const dependencies *d, ol_error *error);
     void (*release)(ol_composite *composite);
     /* Whether the stream is one of this device's; the error is in the name of `operation`. */
     ol_status (*check_stream)(const ol_device *device, ol_stream stream, const char *operation, ol_error *error);
@@ -20,11 +20,20 @@ typedef struct backend {
      * `in_place`: some output is exactly an input. */
     ol_status (*replay)(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs,
                         const tensor_facts *facts, int in_place, ol_error *error);
-    /* Memory the device computes in, for intermediates of the composed path. */
-    void *(*allocate)(ol_device *device, size_t n_bytes);
-    void (*free)(ol_device *device, void *pointer, size_t n_bytes);
+    /* Memory the device computes in, for intermediates of the composed path: in the order of the stream. */
+    ol_status (*allocate)(ol_device *device, ol_stream stream, size_t n_bytes, void **pointer, ol_error *error);
+    void (*free)(ol_device *device, ol_stream stream, void *pointer, size_t n_bytes);
+    /* Writes a constant's bits, 8 bytes, to such memory; NULL: kernels read the host's. */
+    ol_status (*place)(ol_device *device, ol_stream stream, void *to, uint64_t bits, ol_error *error);
     /* Copies a contiguous tensor of intermediates to one of the caller's views, byte for byte. */
     ol_status (*copy_out)(ol_device *device, ol_stream stream, const ol_tensor *from, const ol_tensor *to, ol_error *error);
+    /* What the functions of these names in the header do. */
+    ol_status (*device_allocate)(ol_device *device, size_t n_bytes, void **pointer, ol_error *error);
+    ol_status (*device_free)(ol_device *device, void *pointer, size_t n_bytes, ol_error *error);
+    ol_status (*device_copy)(ol_device *device, ol_stream stream, void *to, const void *from, size_t n_bytes, ol_error *error);
+    ol_status (*stream_create)(ol_device *device, ol_stream *stream, ol_error *error);
+    ol_status (*stream_destroy)(ol_device *device, ol_stream stream, ol_error *error);
+    ol_status (*stream_synchronize)(ol_device *device, ol_stream stream, ol_error *error);
     void (*destroy)(ol_device *device);
 } backend;
 

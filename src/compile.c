@@ -72,7 +72,7 @@ ol_status composite_create(ol_device *device, graph *traced, ol_composite **out,
         (status = program_create(c->optimized, d, device, device->backend->fuse, &c->program, error)) != OL_OK ||
         (status = prepare_composed(c, error)) != OL_OK ||
         (status = prepare_checks(c, error)) != OL_OK ||
-        (status = device->backend->prepare(c, error)) != OL_OK)
+        (status = device->backend->prepare(c, d, error)) != OL_OK)
         goto fail;
     dependencies_destroy(d);
     *out = c;

@@ -66,15 +66,31 @@ static ol_status allocate_result(run *r, uint32_t index, ol_error *error)
         s = g->shapes[n->payload];
     ol_tensor *t = &r->tensors[index];
     *t = ol_tensor_contiguous(NULL, (ol_dtype)n->dtype, s.rank, s.dims);
-    t->data = r->c->device->backend->allocate(r->c->device, tensor_bytes(t));
-    return t->data ? OL_OK : fail(error, OL_ERROR_MEMORY, node_name(n), "no memory for an intermediate of %zu bytes", tensor_bytes(t));
+    return r->c->device->backend->allocate(r->c->device, r->stream, tensor_bytes(t), &t->data, error);
+}
+
+/* A constant, where the device can read it. */
+static ol_status place_constant(run *r, uint32_t index, ol_error *error)
+{
+    const node *n = &r->c->traced->nodes[index];
+    const backend *b = r->c->device->backend;
+    ol_tensor *t = &r->tensors[index];
+    *t = (ol_tensor){ .dtype = (ol_dtype)n->dtype };
+    if (!b->place) {
+        t->data = (void *)&n->payload;
+        return OL_OK;
+    }
+    ol_status status = b->allocate(r->c->device, r->stream, sizeof n->payload, &t->data, error);
+    return status == OL_OK ? b->place(r->c->device, r->stream, t->data, n->payload, error) : status;
 }
 
 static void free_result(run *r, uint32_t index)
 {
+    const node *n = &r->c->traced->nodes[index];
+    const backend *b = r->c->device->backend;
     ol_tensor *t = &r->tensors[index];
-    if (is_computed(&r->c->traced->nodes[index]) && t->data)
-        r->c->device->backend->free(r->c->device, t->data, tensor_bytes(t));
+    if (t->data && (is_computed(n) || (n->kind == NODE_CONSTANT && b->place)))
+        b->free(r->c->device, r->stream, t->data, is_computed(n) ? tensor_bytes(t) : sizeof n->payload);
     t->data = NULL;
 }
 
@@ -127,14 +143,14 @@ ol_status ol_replay_composed(const ol_composite *c, ol_stream stream, const ol_t
             r.last_use[n->operands[k]] = i;
         if (n->kind == NODE_INPUT)
             r.tensors[i] = inputs[n->payload];
-        else if (n->kind == NODE_CONSTANT)
-            r.tensors[i] = (ol_tensor){ .data = (void *)&n->payload, .dtype = (ol_dtype)n->dtype };
     }
     for (int32_t i = 0; i < g->n_outputs; i++)
         r.last_use[g->outputs[i]] = NODE_NONE;
     for (uint32_t i = 0; status == OL_OK && i < g->n_nodes; i++)
         if (is_computed(&g->nodes[i]))
             status = run_node(&r, i, error);
+        else if (g->nodes[i].kind == NODE_CONSTANT)
+            status = place_constant(&r, i, error);
     for (int32_t i = 0; status == OL_OK && i < g->n_outputs; i++)
         status = c->device->backend->copy_out(c->device, stream, &r.tensors[g->outputs[i]], &outputs[i], error);
 

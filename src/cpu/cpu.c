@@ -7,6 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *cpu_name(const ol_device *device)
+{
+    (void)device;
+    return "cpu";
+}
+
 static const char *cpu_level(const ol_device *device)
 {
     return ol_cpu_level_name(((const cpu_device *)device)->level);
@@ -18,13 +24,19 @@ static ol_status cpu_check_stream(const ol_device *device, ol_stream stream, con
     return stream ? fail(error, OL_ERROR_ARGUMENT, operation, "a stream was given; a CPU takes NULL") : OL_OK;
 }
 
-static void *cpu_allocate(ol_device *device, size_t n_bytes)
+static ol_status cpu_allocate(ol_device *device, ol_stream stream, size_t n_bytes, void **pointer, ol_error *error)
 {
-    return memory_take(&device->allocator, n_bytes);
+    (void)stream;
+    void *p = memory_take(&device->allocator, n_bytes);
+    if (!p)
+        return fail(error, OL_ERROR_MEMORY, "allocate", "no memory for %zu bytes", n_bytes);
+    *pointer = p;
+    return OL_OK;
 }
 
-static void cpu_free(ol_device *device, void *pointer, size_t n_bytes)
+static void cpu_free(ol_device *device, ol_stream stream, void *pointer, size_t n_bytes)
 {
+    (void)stream;
     memory_give(&device->allocator, pointer, n_bytes);
 }
 
@@ -48,6 +60,40 @@ static ol_status cpu_copy_out(ol_device *device, ol_stream stream, const ol_tens
     return OL_OK;
 }
 
+/* ---- The host's memory and streams ---- */
+
+static ol_status cpu_device_allocate(ol_device *device, size_t n_bytes, void **pointer, ol_error *error)
+{
+    return cpu_allocate(device, NULL, n_bytes, pointer, error);
+}
+
+static ol_status cpu_device_free(ol_device *device, void *pointer, size_t n_bytes, ol_error *error)
+{
+    (void)error;
+    memory_give(&device->allocator, pointer, n_bytes);
+    return OL_OK;
+}
+
+static ol_status cpu_device_copy(ol_device *device, ol_stream stream, void *to, const void *from, size_t n_bytes, ol_error *error)
+{
+    (void)device, (void)stream, (void)error;
+    memmove(to, from, n_bytes);
+    return OL_OK;
+}
+
+static ol_status cpu_stream_create(ol_device *device, ol_stream *stream, ol_error *error)
+{
+    (void)device, (void)error;
+    *stream = NULL;
+    return OL_OK;
+}
+
+static ol_status cpu_stream_nothing(ol_device *device, ol_stream stream, ol_error *error)
+{
+    (void)device, (void)stream, (void)error;
+    return OL_OK;
+}
+
 static void cpu_destroy(ol_device *device)
 {
     cpu_device *d = (cpu_device *)device;
@@ -57,7 +103,7 @@ static void cpu_destroy(ol_device *device)
 }
 
 static const backend cpu_backend = {
-    .name = "cpu",
+    .name = cpu_name,
     .level = cpu_level,
     .fuse = cpu_fuse,
     .prepare = cpu_prepare,
@@ -67,6 +113,12 @@ static const backend cpu_backend = {
     .allocate = cpu_allocate,
     .free = cpu_free,
     .copy_out = cpu_copy_out,
+    .device_allocate = cpu_device_allocate,
+    .device_free = cpu_device_free,
+    .device_copy = cpu_device_copy,
+    .stream_create = cpu_stream_create,
+    .stream_destroy = cpu_stream_nothing,
+    .stream_synchronize = cpu_stream_nothing,
     .destroy = cpu_destroy,
 };
 

@@ -72,7 +72,7 @@ typedef struct cpu_prepared {
 #define TILE_MAX_ELEMENTS 1024
 
 /* execute.c: the backend's entry points */
-ol_status cpu_prepare(ol_composite *composite, ol_error *error);
+ol_status cpu_prepare(ol_composite *composite, const dependencies *d, ol_error *error);
 void cpu_release(ol_composite *composite);
 ol_status cpu_replay(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs,
                      const tensor_facts *facts, int in_place, ol_error *error);

@@ -12,8 +12,9 @@
 /* Cost units (primitives.def) that make a task worth a thread: some tens of microseconds. */
 #define TASK_COST 1500000
 
-ol_status cpu_prepare(ol_composite *c, ol_error *error)
+ol_status cpu_prepare(ol_composite *c, const dependencies *d, ol_error *error)
 {
+    (void)d;
     const cpu_device *device = (const cpu_device *)c->device;
     const program *prog = c->program;
     const ol_allocator *a = &c->device->allocator;

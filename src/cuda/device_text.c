@@ -6,11 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LONG_TEXT 5000                   /* bytes: of functions that are not inlined, as a kernel would hold a dozen copies */
+
 static const char inlined[] = "__forceinline__", called_instead[] = "__noinline__";
 
 typedef struct declaration {
     const char *start, *end;
     int needed, direct;
+    size_t walk;                         /* the last walk of reach_of that saw it, from 1 */
 } declaration;
 
 typedef struct name {
@@ -143,27 +146,54 @@ static void read_all(declarations *x)
         qsort(x->names, x->n_names, sizeof *x->names, by_name);
 }
 
+/* The declarations of the identifier at p: [*first, the result). */
+static const name *declarations_of(const declarations *x, const char *p, size_t length, const name **first)
+{
+    name wanted = { .start = p, .length = length };
+    const name *found = bsearch(&wanted, x->names, x->n_names, sizeof wanted, by_name), *end = x->names + x->n_names;
+    *first = found;
+    if (!found)
+        return found;
+    while (*first > x->names && by_name(*first - 1, &wanted) == 0)
+        --*first;
+    while (found < end && by_name(found, &wanted) == 0)
+        found++;
+    return found;
+}
+
 /* Marks what [start, end) names. */
 static void mark(declarations *x, const char *start, const char *end, int direct)
 {
     size_t length;
-    for (const char *p = start; (length = next_name(&p, end)) > 0; p += length) {
-        name wanted = { .start = p, .length = length };
-        const name *found = bsearch(&wanted, x->names, x->n_names, sizeof wanted, by_name);
-        while (found && found > x->names && by_name(found - 1, &wanted) == 0)
-            found--;
-        for (; found && found < x->names + x->n_names && by_name(found, &wanted) == 0; found++) {
-            declaration *d = &x->items[found->declaration];
-            d->needed = 1;
-            d->direct |= direct;
+    const name *i;
+    for (const char *p = start; (length = next_name(&p, end)) > 0; p += length)
+        for (const name *last = declarations_of(x, p, length, &i); i < last; i++) {
+            x->items[i->declaration].needed = 1;
+            x->items[i->declaration].direct |= direct;
         }
-    }
 }
 
-static void add_declaration(text *out, const declaration *d, int called)
+/* The bytes of text of a declaration and all it names. What is named is declared before what names it, so that recursion ends. */
+static size_t reach_of(declarations *x, size_t item, size_t walk)
 {
-    const char *qualifier = called && d->direct ? strstr(d->start, inlined) : NULL;
-    if (qualifier && qualifier < d->end && strncmp(d->start, "static __device__ ", 18) == 0 && qualifier == d->start + 18) {
+    declaration *d = &x->items[item];
+    size_t reach = (size_t)(d->end - d->start), length;
+    const name *i;
+    d->walk = walk;
+    for (const char *p = d->start; (length = next_name(&p, d->end)) > 0; p += length)
+        for (const name *last = declarations_of(x, p, length, &i); i < last; i++)
+            if (x->items[i->declaration].walk != walk && i->declaration < item)
+                reach += reach_of(x, i->declaration, walk);
+    return reach;
+}
+
+/* Whether a function is called instead of inlined, and then its text says so. */
+static void add_declaration(declarations *x, text *out, size_t item, int all_called)
+{
+    const declaration *d = &x->items[item];
+    const char *qualifier = d->direct ? strstr(d->start, inlined) : NULL;
+    int is_function = qualifier && qualifier < d->end && strncmp(d->start, "static __device__ ", 18) == 0 && qualifier == d->start + 18;
+    if (is_function && (all_called || reach_of(x, item, item + 1) > LONG_TEXT)) {
         text_add_bytes(out, d->start, (size_t)(qualifier - d->start));
         text_add_bytes(out, called_instead, strlen(called_instead));
         text_add_bytes(out, qualifier + strlen(inlined), (size_t)(d->end - qualifier) - strlen(inlined));
@@ -173,7 +203,7 @@ static void add_declaration(text *out, const declaration *d, int called)
     text_add(out, "\n");
 }
 
-void device_text_for(text *out, const text *kernel, int called)
+void device_text_for(text *out, const text *kernel, int all_called)
 {
     declarations x = { .allocator = &out->allocator };
     read_all(&x);
@@ -185,7 +215,7 @@ void device_text_for(text *out, const text *kernel, int called)
                 mark(&x, x.items[i].start, x.items[i].end, 0);
         for (size_t i = 0; i < x.n_items; i++)
             if (x.items[i].needed)
-                add_declaration(out, &x.items[i], called);
+                add_declaration(&x, out, i, all_called);
     }
     out->broken |= x.broken;
     memory_give(x.allocator, x.items, x.items_capacity * sizeof *x.items);

@@ -5,9 +5,9 @@
 
 #include "cuda/text.h"
 
-/* Appends to `out` what the kernel text names, and what that names, in order. Functions named by the kernel text itself are
- * made to be called, not inlined, where `called` says so: each is then compiled once, however often it is named. */
-void device_text_for(text *out, const text *kernel, int called);
+/* Appends to `out` what the kernel text names, and what that names, in order. Functions that the kernel text itself names are
+ * made to be called, not inlined, where they are long, or all of them: each is then compiled once, however often it is named. */
+void device_text_for(text *out, const text *kernel, int all_called);
 
 /* The whole of it, made by the build. */
 extern const char device_text[];

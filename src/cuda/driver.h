@@ -30,11 +30,10 @@ enum {
     CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
     CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
     CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
-    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
     CU_STREAM_NON_BLOCKING = 1,
     CU_EVENT_DISABLE_TIMING = 2,
     CU_MEMHOSTALLOC_PORTABLE = 1, CU_MEMHOSTALLOC_DEVICEMAP = 2,
-    CU_STREAM_CAPTURE_MODE_RELAXED = 2
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2, CU_STREAM_CAPTURE_STATUS_NONE = 0
 };
 
 #define DRIVER_FUNCTIONS(F)                                                                                                   \
@@ -72,15 +71,15 @@ enum {
     F(cuEventDestroy, cuEventDestroy_v2, (CUevent event))                                                                     \
     F(cuEventRecord, cuEventRecord, (CUevent event, CUstream stream))                                                         \
     F(cuEventQuery, cuEventQuery, (CUevent event))                                                                            \
-    F(cuEventSynchronize, cuEventSynchronize, (CUevent event))                                                                \
     F(cuMemAlloc, cuMemAlloc_v2, (CUdeviceptr *pointer, size_t n_bytes))                                                      \
     F(cuMemFree, cuMemFree_v2, (CUdeviceptr pointer))                                                                         \
+    F(cuMemAllocAsync, cuMemAllocAsync, (CUdeviceptr *pointer, size_t n_bytes, CUstream stream))                              \
+    F(cuMemFreeAsync, cuMemFreeAsync, (CUdeviceptr pointer, CUstream stream))                                                 \
+    F(cuMemsetD32Async, cuMemsetD32Async, (CUdeviceptr pointer, unsigned value, size_t n, CUstream stream))                   \
     F(cuMemHostAlloc, cuMemHostAlloc, (void **pointer, size_t n_bytes, unsigned flags))                                       \
     F(cuMemFreeHost, cuMemFreeHost, (void *pointer))                                                                          \
     F(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (CUdeviceptr *pointer, void *host, unsigned flags))            \
-    F(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (CUdeviceptr to, const void *from, size_t n_bytes, CUstream stream))           \
-    F(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, CUdeviceptr from, size_t n_bytes, CUstream stream))                 \
-    F(cuPointerGetAttribute, cuPointerGetAttribute, (void *value, int attribute, CUdeviceptr pointer))
+    F(cuMemcpyAsync, cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t n_bytes, CUstream stream))
 
 typedef struct driver {
     int version;                         /* 12040 for CUDA 12.4 */

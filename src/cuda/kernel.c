@@ -8,12 +8,13 @@
 #include <string.h>
 
 #define INLINED_INSTRUCTIONS 48          /* of a program that is inlined: the compiler's time grows with them */
+#define HOISTED_COST 8                   /* of a value that is worth hoisting: in units of primitives.def */
 #define LANES_INSTRUCTIONS 256           /* of a program whose threads take several elements: registers */
 
 /* ---- Clusters: by refinement of "all in one", output by output. Costs the sum of what the outputs reach. ---- */
 
 typedef struct refinement {
-    const ol_composite *c;
+    const graph *g;
     uint32_t *by_node;                   /* the instruction of a node, or NODE_NONE */
     uint32_t *stack, *reached;
     uint32_t *seen;                      /* by node: the last output that reached it, from 1 */
@@ -23,7 +24,7 @@ typedef struct refinement {
 
 static void refine(refinement *r, kernel *k, uint32_t output)
 {
-    const graph *g = r->c->optimized;
+    const graph *g = r->g;
     size_t n_stack = 0, n_reached = 0;
     r->stack[n_stack++] = g->outputs[output];
     r->seen[g->outputs[output]] = output + 1;
@@ -61,10 +62,9 @@ static void renumber(refinement *r, kernel *k)
     }
 }
 
-static int find_clusters(kernel *k, const ol_composite *c)
+static int find_clusters(kernel *k, const graph *g, const program *p)
 {
-    const graph *g = c->optimized;
-    refinement r = { .c = c, .capacity = 3 * k->n_instructions + 1 };
+    refinement r = { .g = g, .capacity = 3 * k->n_instructions + 1 };
     struct { uint32_t **array; size_t n; } arrays[] = {
         { &r.by_node, g->n_nodes }, { &r.stack, g->n_nodes }, { &r.seen, g->n_nodes }, { &r.reached, g->n_nodes },
         { &r.split_by, r.capacity }, { &r.split_into, r.capacity },
@@ -75,7 +75,7 @@ static int find_clusters(kernel *k, const ol_composite *c)
     if (ok) {
         memset(r.by_node, 0xff, g->n_nodes * sizeof(uint32_t));
         for (size_t i = 0; i < k->n_instructions; i++)
-            r.by_node[c->program->instructions[i].node] = (uint32_t)i;
+            r.by_node[p->instructions[i].node] = (uint32_t)i;
         k->n_clusters = 1;
         for (uint32_t o = 0; o < (uint32_t)g->n_outputs; o++) {
             if (k->n_clusters > 2 * k->n_instructions)       /* one output splits off at most a cluster an instruction */
@@ -92,11 +92,10 @@ static int find_clusters(kernel *k, const ol_composite *c)
 /* ---- The rest ---- */
 
 /* Elements of a thread: 16 bytes of the narrowest tensor, counting those of a byte as two, so that a bool mask does not decide. */
-static int choose_lanes(const ol_composite *c)
+static int choose_lanes(const graph *g, const program *p)
 {
-    const graph *g = c->optimized;
     size_t narrowest = 8;
-    if (c->program->n_instructions > LANES_INSTRUCTIONS)
+    if (p->n_instructions > LANES_INSTRUCTIONS)
         return 1;
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++) {
         size_t size = dtype_sizes[graph_dtype(g, i < g->n_inputs ? (uint32_t)i : g->outputs[i - g->n_inputs])];
@@ -105,18 +104,18 @@ static int choose_lanes(const ol_composite *c)
     return (int)(16 / (narrowest < 2 ? 2 : narrowest));
 }
 
-/* The most words that a replay can need: each output a group of its own, no dimension collapsed. */
-static size_t most_words(const kernel *k, const ol_composite *c, const dependencies *d)
+/* The most words that a replay can need: each output a group of its own, no dimension collapsed, all far. */
+static size_t most_words(const kernel *k, const graph *g, const dependencies *d)
 {
-    size_t n_tensors = (size_t)c->traced->n_inputs + (size_t)c->traced->n_outputs, view = VIEW_STRIDES + WORDS_OUTER;
-    size_t one_group = WORDS_HEAD + GROUP_CLUSTERS + n_tensors * view;
-    size_t each = GROUP_CLUSTERS + kernel_cluster_words(k) + kernel_map_words(n_tensors) + view, many = WORDS_HEAD;
-    if (c->traced->n_outputs == 1)
+    size_t n_tensors = (size_t)g->n_inputs + (size_t)g->n_outputs, view = VIEW_WORDS + 1 + WORDS_OUTER;
+    size_t one_group = WORDS_HEAD + GROUP_CLUSTERS + WORDS_OUTER + n_tensors * view;
+    size_t each = GROUP_CLUSTERS + kernel_cluster_words(k) + kernel_map_words(n_tensors) + WORDS_OUTER + view, many = WORDS_HEAD;
+    if (g->n_outputs == 1)
         return one_group;
-    for (int32_t o = 0; o < c->optimized->n_outputs; o++) {
+    for (int32_t o = 0; o < g->n_outputs; o++) {
         size_t n_read = 0;
-        for (int32_t i = 0; i < c->traced->n_inputs; i++)
-            n_read += (size_t)dependencies_has(d, d->data_set[c->optimized->outputs[o]], (size_t)i);
+        for (int32_t i = 0; i < g->n_inputs; i++)
+            n_read += (size_t)dependencies_has(d, d->data_set[g->outputs[o]], (size_t)i);
         many += each + n_read * view;
     }
     return many > one_group ? many : one_group;
@@ -130,15 +129,25 @@ static void make_name(kernel *k, const char *name)
             *p = '_';
 }
 
-static void find_hoisted(kernel *k, const ol_composite *c)
+/* The cost of what a node is computed from, down to inputs and constants, each part counted as often as it is used; up to `most`. */
+static unsigned cost_of(const graph *g, uint32_t index, unsigned most)
 {
-    const program *prog = c->program;
+    const node *n = &g->nodes[index];
+    unsigned cost = n->kind == NODE_PRIMITIVE ? primitive_table[n->primitive].cost : n->kind == NODE_ASTYPE;
+    for (int o = 0; o < node_reads(n) && cost < most; o++)
+        cost += cost_of(g, n->operands[o], most - cost);
+    return cost;
+}
+
+/* Values that are worth registers in every thread for the rows in which they might be the same: not loads, nor what costs little. */
+static void find_hoisted(kernel *k, const graph *g, const program *prog)
+{
     int8_t bit = 0;
     for (size_t i = 0; i < k->n_instructions; i++) {
         const instruction *in = &prog->instructions[i];
         int is_output = 0;
         k->hoisted[i] = -1;
-        if (!prog->hoists || !in->keeps_register || in->kind == INSTRUCTION_CONSTANT)
+        if (!prog->hoists || !in->keeps_register || in->kind == INSTRUCTION_CONSTANT || cost_of(g, in->node, HOISTED_COST) < HOISTED_COST)
             continue;
         for (int32_t o = 0; o < prog->n_outputs; o++)
             is_output |= prog->output_registers[o] == in->result;
@@ -147,25 +156,25 @@ static void find_hoisted(kernel *k, const ol_composite *c)
     }
 }
 
-ol_status kernel_create(const ol_composite *c, const dependencies *d, size_t largest, kernel **out, ol_error *error)
+ol_status kernel_create(const graph *g, const program *p, const dependencies *d, size_t largest, kernel **out, ol_error *error)
 {
-    const ol_allocator *a = &c->device->allocator;
+    const ol_allocator *a = &g->allocator;
     kernel *k = memory_take(a, sizeof *k);
     if (!k)
-        return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for a kernel");
+        return fail(error, OL_ERROR_MEMORY, g->name, "no memory for a kernel");
     k->allocator = *a;
-    k->n_instructions = c->program->n_instructions;
+    k->n_instructions = p->n_instructions;
     k->cluster = memory_take(a, memory_size(k->n_instructions, sizeof *k->cluster));
     k->hoisted = memory_take(a, k->n_instructions);
-    if (!k->cluster || !k->hoisted || !find_clusters(k, c)) {
+    if (!k->cluster || !k->hoisted || !find_clusters(k, g, p)) {
         kernel_destroy(k);
-        return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for the kernel of %zu instructions", c->program->n_instructions);
+        return fail(error, OL_ERROR_MEMORY, g->name, "no memory for the kernel of %zu instructions", p->n_instructions);
     }
-    make_name(k, c->traced->name);
-    find_hoisted(k, c);
-    k->lanes = choose_lanes(c);
+    make_name(k, g->name);
+    find_hoisted(k, g, p);
+    k->lanes = choose_lanes(g, p);
     k->called = k->n_instructions > INLINED_INSTRUCTIONS;
-    k->n_words = most_words(k, c, d);
+    k->n_words = most_words(k, g, d);
     k->far = k->n_words > largest;
     *out = k;
     return OL_OK;

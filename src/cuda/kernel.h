@@ -2,7 +2,8 @@
 #ifndef OL_CUDA_KERNEL_H
 #define OL_CUDA_KERNEL_H
 
-#include "composite.h"
+#include "dependencies.h"
+#include "program.h"
 #include "cuda/text.h"
 #include "cuda/words.h"
 
@@ -27,11 +28,11 @@ typedef struct kernel {
 static inline size_t kernel_cluster_words(const kernel *k) { return (k->n_clusters + 63) / 64; }
 static inline size_t kernel_map_words(size_t n_tensors) { return (n_tensors + 3) / 4; }
 
-/* Decides all of the above for a composite whose program is ready. `largest`: words that can be passed with a launch. */
-ol_status kernel_create(const ol_composite *c, const dependencies *d, size_t largest, kernel **k, ol_error *error);
+/* Decides all of the above for a graph and its program, without fused instructions. `largest`: words that can be passed with a launch. */
+ol_status kernel_create(const graph *g, const program *p, const dependencies *d, size_t largest, kernel **k, ol_error *error);
 void kernel_destroy(kernel *k);          /* NULL is allowed */
 
 /* The whole text: what it needs of the device text, and the function. */
-ol_status kernel_text(const kernel *k, const ol_composite *c, text *out, ol_error *error);
+ol_status kernel_text(const kernel *k, const graph *g, const program *p, text *out, ol_error *error);
 
 #endif
