@@ -17,7 +17,7 @@ enum { HEAD_BYTES = 32, SUM_BYTES = 16 };
 static void what_is_written_comes_back(void **state)
 {
     (void)state;
-    static const size_t sizes[][2] = { { 1, 1 }, { 100, 0 }, { 0, 100 }, { 8191, 8192 }, { 8192, 8193 }, { 200000, 3000000 } };
+    static const size_t sizes[][2] = { { 1, 1 }, { 100, 1 }, { 0, 100 }, { 8191, 8192 }, { 8192, 8193 }, { 200000, 3000000 } };
     text keys[COUNT(sizes)], images[COUNT(sizes)];
     for (size_t i = 0; i < COUNT(sizes); i++) {
         keys[i] = random_text(harness_seed + i, sizes[i][0]);
@@ -38,6 +38,25 @@ static void what_is_written_comes_back(void **state)
         text_free(&keys[i]);
         text_free(&images[i]);
     }
+}
+
+static void an_empty_image_is_none(void **state)
+{
+    (void)state;
+    static unsigned char bytes[4000];
+    text key = key_of("empty"), nothing = empty_text(), image = text_from("image");
+    cache_write(&key, &nothing);
+    assert_miss(&key);
+    cache_write(&key, &image);
+    size_t n = get_file(path_of(&key), bytes, sizeof bytes) - image.n;
+    memset(bytes + 24, 0, 8);
+    XXH128_canonicalFromHash((XXH128_canonical_t *)(bytes + n - SUM_BYTES), XXH3_128bits(bytes, n - SUM_BYTES));
+    put_file(path_of(&key), bytes, n);
+    assert_miss(&key);
+    cache_write(&key, &nothing);
+    assert_int_equal(list().n_damaged, 1);
+    text_free(&key);
+    text_free(&image);
 }
 
 static void another_key_misses(void **state)
@@ -370,7 +389,7 @@ static void every_allocation_may_fail(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        CACHE_TEST(what_is_written_comes_back), CACHE_TEST(another_key_misses),
+        CACHE_TEST(what_is_written_comes_back), CACHE_TEST(an_empty_image_is_none), CACHE_TEST(another_key_misses),
         CACHE_TEST(another_key_of_the_same_name_misses), CACHE_TEST(broken_texts_are_not_used),
         CACHE_TEST(any_damage_misses), CACHE_TEST(lying_heads_miss), CACHE_TEST(entries_of_any_size_are_bounded),
         CACHE_TEST(processes_share_a_folder), CACHE_TEST(every_allocation_may_fail),

@@ -54,7 +54,9 @@ static void evict(int folder, uint64_t bound, const ol_allocator *allocator)
 void cache_write(const text *key, const text *image)
 {
     uint64_t bound = cache_folder_bound();
-    if (key->broken || image->broken || cache_entry_size(key, image) > bound - bound / 4)       /* one that would evict itself */
+    if (key->broken || image->broken || image->n == 0)
+        return;
+    if (cache_entry_size(key, image) > bound - bound / 4)        /* it would evict all others, and then itself */
         return;
     int folder = cache_folder_open(1);
     if (folder < 0)

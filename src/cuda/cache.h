@@ -12,8 +12,8 @@
  * image is appended. 0: a miss, whatever the reason, and `image` is as before. */
 int cache_read(const text *key, text *image);
 
-/* Keeps an image, or does not. Then removes what was used longest ago, where all entries have passed the bound, until they have
- * three quarters of it, and what a writer that died left behind. */
+/* Keeps an image that is not empty, or does not. Then removes what was used longest ago, where all entries have passed the bound,
+ * until they have three quarters of it, and what a writer that died left behind. */
 void cache_write(const text *key, const text *image);
 
 #endif

@@ -76,7 +76,7 @@ static int take_head(reader *r, uint64_t n_bytes)
     if (!take(r, head, sizeof head) || memcmp(head, magic, MAGIC_BYTES) != 0 || number_get(head + MAGIC_BYTES) != FORMAT_VERSION)
         return 0;
     uint64_t n_key = number_get(head + MAGIC_BYTES + 8), n_image = number_get(head + MAGIC_BYTES + 16);
-    if (n_key > rest || n_image != rest - n_key)
+    if (n_key > rest || n_image != rest - n_key || n_image == 0)
         return 0;
     r->n_key = (size_t)n_key;
     r->n_image = (size_t)n_image;
