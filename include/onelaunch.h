@@ -307,6 +307,49 @@ OL_API ol_status ol_stream_destroy(ol_device *device, ol_stream stream, ol_error
 /* Waits until what is in the stream is done, and reports what went wrong in it. */
 OL_API ol_status ol_stream_synchronize(ol_device *device, ol_stream stream, ol_error *error);
 
+/* ---- The cache of compiled kernels -----------------------------------------------------------------------------------
+ *
+ * Kernels that were compiled for a CUDA device are kept on disk, so that the next process need not compile them. Where:
+ * $ONELAUNCH_CACHE; if that is unset or empty, $XDG_CACHE_HOME/onelaunch; if that is no absolute path, $HOME/.cache/onelaunch.
+ * ONELAUNCH_CACHE=off, or any other value that is not an absolute path, turns the cache off, as does an environment that names no
+ * folder, and a program that runs with another user's rights (secure_getenv). The folder is made at the first write, with mode
+ * 0700, and its parents, in folders that are the user's or root's. It must belong to the effective user and be writable by no one
+ * else; another is neither read nor written.
+ *
+ * All entries together have at most 256 MiB, or $ONELAUNCH_CACHE_MIB (decimal digits; another value is ignored; 0 writes nothing).
+ * A write that passes the bound removes what was used longest ago until three quarters are left. Any number of processes may use
+ * one folder. A cache that is missing, damaged, full, unwritable or not safe to use costs a compilation, never an error: only the
+ * functions below, which look at the cache itself, say so. */
+
+/* Its folder, as text (see ol_composite_text), whether or not it exists: it may be a path that is too long or cannot be used. 0,
+ * and an empty text, where the cache is off. */
+OL_API size_t ol_cache_folder(char *buffer, size_t n_bytes);
+
+/* A file of the cache. Texts are valid during the visit only. They come from the file, which others may have written: control
+ * characters are to be filtered before a terminal sees them (not in `file`). */
+typedef struct ol_cache_entry {
+    const char *file;                  /* its name in the folder */
+    const char *kernel;                /* name of the function; empty, as the next three, where not known or not sound */
+    const char *architecture;          /* "sm_90" */
+    const char *library_version;       /* "0.1.0", of the library that made it; another version does not use it */
+    const char *compiler;              /* "nvrtc 13.0" */
+    uint64_t n_bytes;                  /* of the file */
+    int64_t last_used;                 /* seconds since 1970 */
+    int is_sound;                      /* 1: it would be used; 0: damaged, or a file that is not safe to use */
+} ol_cache_entry;
+
+/* A code other than 0 ends the listing, without an error. */
+typedef int (*ol_cache_visit)(void *user, const ol_cache_entry *entry);
+
+/* Visits every entry, the most recently used first, reading each whole to check it; that does not count as a use. A folder that
+ * does not exist is an empty cache, and so is none. An entry that vanishes meanwhile is left out. OL_ERROR_DEVICE: the folder
+ * cannot be read, or is not safe to use; OL_ERROR_ARGUMENT: no visit; OL_ERROR_MEMORY. */
+OL_API ol_status ol_cache_list(ol_cache_visit visit, void *user, ol_error *error);
+
+/* Removes every entry, damaged ones and what interrupted writes left included, and nothing else. What was removed is counted;
+ * either pointer may be NULL. Errors as above; OL_ERROR_DEVICE also where a file could not be removed: the others were. */
+OL_API ol_status ol_cache_clear(uint64_t *n_removed, uint64_t *n_bytes, ol_error *error);
+
 /* ---- Compile and replay ---------------------------------------------------------------------------------------------- */
 
 typedef struct ol_composite ol_composite;

@@ -10,6 +10,7 @@ int cmd_digest(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
+int cmd_cache(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 
 #endif

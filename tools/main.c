@@ -20,6 +20,7 @@ static const struct command {
     { "explain", cmd_explain, "show a graph, its program and its launches" },
     { "compare", cmd_compare, "compare two safetensors files, in units in the last place" },
     { "devices", cmd_devices, "list devices and SIMD levels" },
+    { "cache", cmd_cache, "list or empty the cache of compiled kernels" },
     { "bench", cmd_bench, "measure replays" },
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };

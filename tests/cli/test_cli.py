@@ -119,7 +119,7 @@ class Case(unittest.TestCase):
 
 class Program(Case):
     def test_help_and_version(self):
-        commands = ["rates", "check", "digest", "parity", "explain", "compare", "devices", "bench"]
+        commands = ["rates", "check", "digest", "parity", "explain", "compare", "devices", "cache", "bench"]
         self.expect(run("--help"), 0, *commands)
         self.assertRegex(run("--version").stdout, r"^onelaunch \d+\.\d+\.\d+\n$")
         for command in commands:
@@ -130,6 +130,7 @@ class Program(Case):
             [], ["nonsense"], ["--nonsense"], ["rates"], ["rates", "--layer", "x"], ["rates", "--threads=0"], ["rates", "stray"],
             ["check"], ["check", "--path", "sideways", "f"], ["compare"], ["compare", "a"], ["compare", "a", "b", "c"],
             ["compare", "--max-ulp=-1", "a", "b"], ["devices", "stray"],
+            ["cache", "stray"], ["cache", "clear", "stray"], ["cache", "list", "list"],
         ):
             with self.subTest(arguments=arguments):
                 result = self.expect(run(*arguments), 2)
@@ -171,6 +172,54 @@ class Program(Case):
         missing = re.search(r"^cpu +(\w+) +no", run("devices").stdout, re.M)
         if missing:
             self.expect(run("parity", "-g", "1", env=dict(os.environ, ONELAUNCH_CPU=missing[1])), 2, missing[1])
+
+
+# ---- cache
+
+
+class Cache(Case):
+    # An entry whose kernel's name would turn a terminal red. Also pins the format: a change needs another version in it.
+    NAME = "79257187b83de5ab8979d8f868f21d07.kernel"
+    ENTRY = (
+        b"olkernel" + struct.pack("<QQQ", 1, 62, 5) + b"onelaunch 1.2.3\nnvrtc 13.0\narchitecture sm_90\nkernel \x1b[31mred\nimage"
+        + bytes.fromhex("a12f310c9ab3aaa26700fb8d2e8a5ece")
+    )
+
+    def cache(self, *arguments, folder=None):
+        return run("cache", *arguments, env=dict(os.environ, ONELAUNCH_CACHE=str(folder or self.folder)))
+
+    def test_list_and_clear(self):
+        self.expect(self.cache(), 0, f"{self.folder}\n0 entries, 0B\n")
+        sound = self.folder / self.NAME
+        sound.write_bytes(self.ENTRY)
+        sound.chmod(0o600)
+        (self.folder / ("0" * 32 + ".kernel")).write_bytes(self.ENTRY)
+        (self.folder / ("0" * 32 + "." + "0" * 16 + ".temp")).write_bytes(b"half")
+        (self.folder / "README").write_text("not the cache's")
+        for arguments in ([], ["list"]):
+            result = self.expect(self.cache(*arguments), 0, "2 entries, 230B; 1 damaged")
+            self.assertRegex(result.stdout, r"(?m)^sound +sm_90 +115B +\d+ s  " + re.escape(self.NAME) + r" \?\[31mred$")
+            self.assertRegex(result.stdout, r"(?m)^damaged +115B +\d+ s  0{32}\.kernel")
+            self.assertNotIn("\x1b", result.stdout)
+        self.assertTrue(sound.exists())
+        self.expect(self.cache("clear"), 0, "3 files removed, 234B")
+        self.assertEqual([p.name for p in self.folder.iterdir()], ["README"])
+        self.expect(self.cache("clear"), 0, "0 files removed, 0B")
+
+    def test_no_folder(self):
+        missing = self.folder / "missing"
+        for arguments in ([], ["clear"]):
+            self.expect(self.cache(*arguments, folder=missing), 0)
+        self.assertFalse(missing.exists())
+        self.expect(self.cache(folder="off"), 0, "the cache is off")
+        self.expect(self.cache("clear", folder="off"), 0, "0 files removed")
+
+    def test_unusable_folder(self):
+        self.folder.chmod(0o777)
+        self.expect(self.cache(), 2, "writable by no one else")
+        self.expect(self.cache("clear"), 1, "writable by no one else")
+        result = self.expect(self.cache(folder=self.text("\x1bfile", "")), 2, "cannot be read: Not a directory")
+        self.assertNotIn("\x1b", result.stdout + result.stderr)
 
 
 # ---- rates
