@@ -173,6 +173,87 @@ class Program(Case):
             self.expect(run("parity", "-g", "1", env=dict(os.environ, ONELAUNCH_CPU=missing[1])), 2, missing[1])
 
 
+# ---- CUDA devices: what is said where there is none, on a machine with or without GPUs
+
+
+def without_driver():
+    """An environment in which libcuda.so.1 is an empty file, which the loader refuses; to be closed."""
+    folder = tempfile.TemporaryDirectory(prefix="onelaunch-cli-")
+    (Path(folder.name) / "libcuda.so.1").write_bytes(b"")
+    return folder, dict(os.environ, LD_LIBRARY_PATH=folder.name)
+
+
+class NoCuda(Case):
+    def setUp(self):
+        super().setUp()
+        folder, self.environment = without_driver()
+        self.addCleanup(folder.cleanup)
+
+    def commands(self, device):
+        """Every command that takes a device, with arguments that are fine otherwise."""
+        cases = self.text("cases.tsv", "exp float32 00000000 float32 3f800000\n")
+        weights, acts = self.put("w", layer("l.")), self.put("a", inputs("l."))
+        yield ["rates", "-w", weights, "-a", acts, "-o", self.folder / "out", "-d", device]
+        yield ["check", f"--device={device}", cases]
+        yield ["parity", "--graphs", "1", "--device", device]
+        yield ["digest", "--op", "exp", "--strided", "--device", device]
+        yield ["bench", "--tokens", "1", "--device", device]
+
+    def test_no_driver(self):
+        for device in ("cuda", "cuda:0", "cuda:99"):
+            for arguments in self.commands(device):
+                with self.subTest(arguments=arguments):
+                    result = self.expect(run(*arguments, env=self.environment), 2)
+                    start = f"^onelaunch {arguments[0]}: --device {device}: the CUDA driver cannot be opened: "
+                    self.assertRegex(result.stderr, start + ".*libcuda.so.1")
+                    self.assertEqual(result.stderr.count("\n"), 1)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_no_number(self):
+        for device in ("cuda:", "cuda:x", "cuda:-1", "cuda: 0", "cuda:+1", "cuda:0x", "cuda:4294967296"):
+            for arguments in self.commands(device):
+                with self.subTest(arguments=arguments):
+                    result = self.expect(run(*arguments, env=self.environment), 2)
+                    self.assertIn(f'--device {device}: "{device[5:]}" is no number of a GPU; expected cuda:0', result.stderr)
+
+    def test_devices(self):
+        result = self.expect(run("devices", env=self.environment), 0, "baseline")
+        self.assertRegex(result.stdout, r"(?m)^no GPU: the CUDA driver cannot be opened: .*libcuda.so.1")
+        self.assertEqual(result.stderr, "")
+
+    def test_nothing_is_opened_unasked(self):
+        """A driver and a compiler that end the process when they are opened: no command may notice them, but `devices`."""
+        compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+        if not compiler:
+            self.skipTest("no compiler")
+        symbols = subprocess.run(["nm", COMMAND], capture_output=True, text=True).stdout
+        if os.environ.get("ONELAUNCH_TEST_EMULATED") or "asan" in symbols or "tsan" in symbols:
+            self.skipTest("the library would need this build's flags")
+        source = self.text("trap.c", '#include <unistd.h>\n__attribute__((constructor)) static void trap(void) { _exit(77); }\n')
+        library = Path(self.environment["LD_LIBRARY_PATH"]) / "libcuda.so.1"
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+        self.environment["ONELAUNCH_NVRTC"] = str(library)
+        same = self.put("same", layer("l."))
+        for arguments in (*self.commands("cpu"), ["explain", "rates"], ["explain", "rates", "--cuda"], ["compare", same, same]):
+            with self.subTest(arguments=arguments):
+                self.expect(run(*arguments, env=self.environment), 0)
+        self.assertEqual(run("devices", env=self.environment).returncode, 77)
+        self.assertEqual(run("bench", "-d", "cuda", env=self.environment).returncode, 77)
+
+    def test_kernel_text(self):
+        text = self.expect(run("explain", "rates", "--cuda", env=self.environment), 0).stdout
+        self.assertRegex(text, r'extern "C" __global__ void .*ol_gated_delta_rates\(')
+        self.assertEqual(text.count("num_sigmoid_bf16(v"), 1)
+        self.assertEqual(run("explain", "rates", "--cuda").stdout, text)
+        graph = self.text("graph", "")
+        shown = run("explain", "decay", "--dtypes", "float32,float32,float32").stdout
+        graph.write_text(shown[shown.index("---- graph ----") + 16 : shown.index("\n---- program")])
+        self.assertEqual(self.expect(run("explain", graph, "--cuda"), 0).stdout,
+                         run("explain", "decay", "--dtypes", "float32,float32,float32", "--cuda").stdout)
+        for other in ("--dot", "--optimized"):
+            self.expect(run("explain", "rates", "--cuda", other), 2, "--cuda", other)
+
+
 # ---- rates
 
 
@@ -452,7 +533,7 @@ class Rates(RatesCase):
 
     def test_unknown_devices(self):
         weights, acts = self.put("w", layer("l.")), self.put("a", inputs("l."))
-        for device, part in (("cuda:0", "no CUDA backend"), ("cpu:abacus", "abacus"), ("tpu", "unknown device")):
+        for device, part in (("cpu:abacus", "abacus"), ("tpu", "unknown device"), ("cudas", "unknown device")):
             self.expect(self.rates(weights, acts, "--device", device), 2, device, part)
         self.only("w", "a")
 
