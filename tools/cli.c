@@ -67,26 +67,44 @@ static bool level_named(const char *name, ol_cpu_level *level) {
     return false;
 }
 
-bool cli_device(const char *command, const char *name, int32_t n_threads, ol_device **device) {
-    ol_cpu_options options = { .n_threads = n_threads };
+/* "cuda" and "cuda:N". What the driver says is passed on: why there is none, or how many GPUs it finds. */
+static bool cuda_device(const char *command, const char *name, ol_device **device) {
+    int64_t ordinal = 0;
     ol_error error = { 0 };
-    if (name && strncmp(name, "cpu:", 4) == 0) {
-        if (!level_named(name + 4, &options.level)) {
-            cli_error(command, "--device %s: unknown SIMD level \"%s\"; `onelaunch devices` lists them", name, name + 4);
-            return false;
-        }
-    } else if (name && (strcmp(name, "cuda") == 0 || strncmp(name, "cuda:", 5) == 0)) {
-        cli_error(command, "--device %s: this build has no CUDA backend", name);
-        return false;
-    } else if (name && strcmp(name, "cpu") != 0) {
-        cli_error(command, "--device %s: unknown device; expected cpu or cpu:LEVEL", name);
+    if (name[4] == ':' && (name[5] < '0' || name[5] > '9' || !cli_parse_int(name + 5, 0, INT32_MAX, &ordinal))) {
+        cli_error(command, "--device %s: \"%s\" is no number of a GPU; expected cuda:0, cuda:1, ...", name, name + 5);
         return false;
     }
-    if (ol_device_cpu(&options, device, &error) != OL_OK) {
-        cli_error(command, "--device %s: %s", name ? name : "cpu", error.description);
+    if (ol_device_cuda((int32_t)ordinal, NULL, device, &error) != OL_OK) {
+        cli_error(command, "--device %s: %s", name, error.description);
         return false;
     }
     return true;
+}
+
+static bool cpu_device(const char *command, const char *name, int32_t n_threads, ol_device **device) {
+    ol_cpu_options options = { .n_threads = n_threads };
+    ol_error error = { 0 };
+    if (name[3] == ':' && !level_named(name + 4, &options.level)) {
+        cli_error(command, "--device %s: unknown SIMD level \"%s\"; `onelaunch devices` lists them", name, name + 4);
+        return false;
+    }
+    if (ol_device_cpu(&options, device, &error) != OL_OK) {
+        cli_error(command, "--device %s: %s", name, error.description);
+        return false;
+    }
+    return true;
+}
+
+bool cli_device(const char *command, const char *name, int32_t n_threads, ol_device **device) {
+    if (!name || strcmp(name, "cpu") == 0 || strncmp(name, "cpu:", 4) == 0) {
+        return cpu_device(command, name ? name : "cpu", n_threads, device);
+    }
+    if (strcmp(name, "cuda") == 0 || strncmp(name, "cuda:", 5) == 0) {
+        return cuda_device(command, name, device);
+    }
+    cli_error(command, "--device %s: unknown device; expected cpu, cpu:LEVEL, cuda or cuda:N", name);
+    return false;
 }
 
 bool cli_parse_int(const char *text, int64_t low, int64_t high, int64_t *number) {

@@ -31,8 +31,9 @@ const char *cli_printable(const char *text);
 /* Parses a command's arguments. False, with a message, where that failed; wrong usage does not return. */
 bool cli_arguments(const struct argp *argp, int argc, char **argv, void *input);
 
-/* Makes the device named by --device: "cpu", "cpu:LEVEL" (baseline, avx2, avx512, neon); NULL is "cpu". n_threads as in
- * ol_cpu_options. On failure prints the reason and returns false. */
+/* Makes the device named by --device: "cpu", "cpu:LEVEL" (baseline, avx2, avx512, neon), "cuda", which is "cuda:0", or "cuda:N";
+ * NULL is "cpu". n_threads as in ol_cpu_options; a GPU has none. On failure prints the reason and returns false. */
+#define CLI_DEVICE_HELP "cpu (default), cpu:LEVEL, cuda or cuda:N"
 bool cli_device(const char *command, const char *name, int32_t n_threads, ol_device **device);
 
 /* Parses a whole decimal number in [low, high]. */

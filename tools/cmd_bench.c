@@ -1,10 +1,13 @@
 /* `onelaunch bench`: a quick measurement of the gated-delta rates on this machine, replay against composed path.
  *
  * The two take turns in short batches and the best batch of each counts, so that what else the machine does disturbs both alike.
+ * On a GPU calls return before their work is done: a batch ends when the stream is empty, and how long the calls alone take is
+ * measured apart, by few enough of them that the driver's queue does not fill up.
  * Inputs are made up (a fixed seed) and reused by every call, so small shapes are in cache. The full benchmark, beside other
  * libraries, is in bench/. */
 #include "cli.h"
 #include "commands.h"
+#include "device_memory.h"
 #include "floats.h"
 
 #include <argp.h>
@@ -14,6 +17,7 @@
 #include <string.h>
 
 enum { MAX_SHAPES = 32, N_INPUTS = 4, N_OUTPUTS = 2 };
+enum { MAX_QUEUED = 256 };               /* launches; a GPU's queue takes about a thousand */
 #define MAX_HEADS 65536
 #define MAX_TOKENS 16777216
 #define MAX_ELEMENTS ((int64_t)1 << 28)
@@ -28,7 +32,7 @@ struct options {
 };
 
 static const struct argp_option option_table[] = {
-    { "device", 'd', "DEVICE", 0, "cpu (default) or cpu:LEVEL", 0 },
+    { "device", 'd', "DEVICE", 0, CLI_DEVICE_HELP, 0 },
     { "threads", 't', "N", 0, "Use at most N threads (default: one per CPU)", 0 },
     { "heads", 'H', "H", 0, "Heads of the layer (default 32)", 0 },
     { "tokens", 'n', "T1,T2,...", 0, "Tokens of each replay (default 1,16,256,4096,65536)", 0 },
@@ -108,72 +112,145 @@ typedef ol_status (*run_function)(const ol_composite *, ol_stream, const ol_tens
 struct subject {
     run_function run;
     int64_t n_calls;                     /* of a batch */
-    double best_ns;                      /* of a call */
+    int64_t n_queued;                    /* calls in a row whose own time is measured */
+    double best_ns, best_host_ns;        /* of a call */
 };
 
-static double batch_ns(const struct subject *s, const ol_composite *composite, const ol_tensor *inputs, const ol_tensor *outputs) {
+struct bench {
+    ol_device *device;
+    const ol_composite *composite;
+    ol_tensor host_inputs[N_INPUTS], host_outputs[N_OUTPUTS];
+    ol_tensor inputs[N_INPUTS], outputs[N_OUTPUTS];                /* their mirrors */
+};
+
+/* Nanoseconds a call until all is done and, in *host_ns if not NULL, until the last call returned. */
+static double batch_ns(const struct bench *b, run_function run, int64_t n_calls, double *host_ns) {
     double start = cli_seconds();
-    for (int64_t i = 0; i < s->n_calls; i++) {
-        s->run(composite, NULL, inputs, outputs, NULL);
+    for (int64_t i = 0; i < n_calls; i++) {
+        run(b->composite, NULL, b->inputs, b->outputs, NULL);
     }
-    return 1e9 * (cli_seconds() - start) / (double)s->n_calls;
+    if (host_ns) {
+        *host_ns = 1e9 * (cli_seconds() - start) / (double)n_calls;
+    }
+    ol_stream_synchronize(b->device, NULL, NULL);
+    return 1e9 * (cli_seconds() - start) / (double)n_calls;
 }
 
-/* Batches of at least 50 us, for about half a second and at least five rounds. */
-static void measure(struct subject *subjects, const ol_composite *composite, const ol_tensor *inputs, const ol_tensor *outputs) {
-    double end = cli_seconds() + 0.5;
+static double smaller(double x, double y) { return x < y ? x : y; }
+
+/* Batches of at least 50 us, on a GPU 500 us, for about half a second and at least five rounds. */
+static void measure(const struct bench *b, struct subject *subjects) {
+    double end = cli_seconds() + 0.5, shortest = device_has_memory(b->device) ? 500e3 : 50e3;
     for (int s = 0; s < 2; s++) {
         subjects[s].n_calls = 1;
-        subjects[s].best_ns = INFINITY;
-        while (batch_ns(&subjects[s], composite, inputs, outputs) * (double)subjects[s].n_calls < 50e3) {
+        subjects[s].best_ns = subjects[s].best_host_ns = INFINITY;
+        while (batch_ns(b, subjects[s].run, subjects[s].n_calls, NULL) * (double)subjects[s].n_calls < shortest) {
             subjects[s].n_calls *= 2;
         }
     }
     for (int round = 0; round < 5 || cli_seconds() < end; round++) {
         for (int s = 0; s < 2; s++) {
-            double ns = batch_ns(&subjects[s], composite, inputs, outputs);
-            subjects[s].best_ns = ns < subjects[s].best_ns ? ns : subjects[s].best_ns;
+            subjects[s].best_ns = smaller(batch_ns(b, subjects[s].run, subjects[s].n_calls, NULL), subjects[s].best_ns);
+            if (device_has_memory(b->device)) {
+                double host_ns;
+                batch_ns(b, subjects[s].run, subjects[s].n_queued, &host_ns);
+                subjects[s].best_host_ns = smaller(host_ns, subjects[s].best_host_ns);
+            }
         }
     }
 }
 
-/* One line of the table. */
-static int bench_shape(const char *command, const ol_composite *composite, const struct options *options, int64_t tokens) {
-    struct subject subjects[2] = { { .run = ol_replay }, { .run = ol_replay_composed } };
-    const int64_t shape[] = { tokens, options->heads };
-    ol_tensor inputs[N_INPUTS], outputs[N_OUTPUTS];
+/* Made-up inputs and room for outputs. False where memory of the host ran out. */
+static bool make_tensors(struct bench *b, const int64_t shape[2]) {
     uint64_t seed = 1;
-    ol_error error;
-    int code = CLI_MISS;
     bool ok = true;
-
     for (int i = 0; i < N_INPUTS; i++) {
         int32_t rank = i < 2 ? 2 : 1;                          /* b and a, then A_log and dt_bias */
-        inputs[i] = make_tensor(ol_composite_input_dtype(composite, i), rank, rank == 2 ? shape : shape + 1, &seed);
-        ok = ok && inputs[i].data;
+        b->host_inputs[i] = make_tensor(ol_composite_input_dtype(b->composite, i), rank, rank == 2 ? shape : shape + 1, &seed);
+        ok = ok && b->host_inputs[i].data;
     }
     for (int o = 0; o < N_OUTPUTS; o++) {
-        outputs[o] = make_tensor(ol_composite_output_dtype(composite, o), 2, shape, &seed);
-        ok = ok && outputs[o].data;
+        b->host_outputs[o] = make_tensor(ol_composite_output_dtype(b->composite, o), 2, shape, &seed);
+        ok = ok && b->host_outputs[o].data;
     }
-    if (!ok) {
+    return ok;
+}
+
+/* Brings the inputs to the device and runs both paths once: whatever can fail fails here. */
+static ol_status warm_up(struct bench *b, ol_error *error) {
+    ol_status status = mirrors_make(b->device, b->host_inputs, N_INPUTS, b->inputs, error);
+    if (status == OL_OK) {
+        status = mirrors_make(b->device, b->host_outputs, N_OUTPUTS, b->outputs, error);
+    }
+    if (status == OL_OK) {
+        status = mirrors_up(b->device, b->host_inputs, N_INPUTS, b->inputs, error);
+    }
+    if (status == OL_OK) {
+        status = ol_replay(b->composite, NULL, b->inputs, b->outputs, error);
+    }
+    if (status == OL_OK) {
+        status = ol_replay_composed(b->composite, NULL, b->inputs, b->outputs, error);
+    }
+    return status == OL_OK ? ol_stream_synchronize(b->device, NULL, error) : status;
+}
+
+/* One line of the table. */
+static int bench_shape(const char *command, ol_device *device, const ol_composite *composite, const struct options *options,
+                       int64_t tokens) {
+    struct subject subjects[2] = {
+        { .run = ol_replay, .n_queued = MAX_QUEUED },
+        { .run = ol_replay_composed, .n_queued = MAX_QUEUED / ol_composite_composed_launches(composite) },
+    };
+    const int64_t shape[] = { tokens, options->heads };
+    struct bench b = { .device = device, .composite = composite };
+    ol_error error;
+    int code = CLI_MISS;
+
+    if (!make_tensors(&b, shape)) {
         cli_error(command, "no memory for %" PRId64 " tokens of %" PRId64 " heads", tokens, options->heads);
-    } else if (ol_replay(composite, NULL, inputs, outputs, &error) != OL_OK || ol_replay_composed(composite, NULL, inputs, outputs, &error) != OL_OK) {
+    } else if (warm_up(&b, &error) != OL_OK) {
         cli_error(command, "%s: %s", error.operation, error.description);
     } else {
         double n = (double)tokens * (double)options->heads;
-        measure(subjects, composite, inputs, outputs);
-        printf("%9" PRId64 " %13.0f %13.4f %13.0f %13.4f %9.1fx\n", tokens, subjects[0].best_ns, n / subjects[0].best_ns, subjects[1].best_ns,
-               n / subjects[1].best_ns, subjects[1].best_ns / subjects[0].best_ns);
+        measure(&b, subjects);
+        if (ol_stream_synchronize(device, NULL, &error) != OL_OK) {
+            cli_error(command, "%s: %s", error.operation, error.description);
+            goto done;
+        }
+        printf("%9" PRId64 " %13.0f %13.4f %13.0f %13.4f %9.1fx", tokens, subjects[0].best_ns, n / subjects[0].best_ns,
+               subjects[1].best_ns, n / subjects[1].best_ns, subjects[1].best_ns / subjects[0].best_ns);
+        if (device_has_memory(device)) {
+            printf(" %13.2f %13.2f", subjects[0].best_host_ns / 1e3, subjects[1].best_host_ns / 1e3);
+        }
+        printf("\n");
         code = CLI_OK;
     }
+done:
+    mirrors_free(device, N_INPUTS, b.inputs);
+    mirrors_free(device, N_OUTPUTS, b.outputs);
     for (int i = 0; i < N_INPUTS; i++) {
-        free(inputs[i].data);
+        free(b.host_inputs[i].data);
     }
     for (int o = 0; o < N_OUTPUTS; o++) {
-        free(outputs[o].data);
+        free(b.host_outputs[o].data);
     }
     return code;
+}
+
+static void print_header(const struct options *options, const ol_device *device, const ol_composite *composite) {
+    bool gpu = device_has_memory(device);
+    printf("%s %s, ", ol_device_name(device), ol_device_level(device));
+    if (options->n_threads && !gpu) {
+        printf("at most %" PRId32 " thread%s, ", options->n_threads, options->n_threads == 1 ? "" : "s");
+    } else if (!gpu) {
+        printf("one thread per CPU, ");
+    }
+    printf("%" PRId64 " head%s, %s (A_log float32); 1 launch against %" PRId32 "\n\n", options->heads,
+           options->heads == 1 ? "" : "s", ol_dtype_name(options->dtype), ol_composite_composed_launches(composite));
+    printf("%9s %13s %13s %13s %13s %10s%s\n", "", "replay", "", "composed", "", "replay is",
+           gpu ? "   replay, the  composed, the" : "");
+    printf("%9s %13s %13s %13s %13s %10s%s\n", "tokens", "ns/call", "elements/ns", "ns/call", "elements/ns", "faster",
+           gpu ? "  host us/call  host us/call" : "");
 }
 
 int cmd_bench(int argc, char **argv) {
@@ -207,18 +284,9 @@ int cmd_bench(int argc, char **argv) {
         ol_device_destroy(device);
         return CLI_MISS;
     }
-    printf("%s %s, ", ol_device_name(device), ol_device_level(device));
-    if (options.n_threads) {
-        printf("at most %" PRId32 " thread%s", options.n_threads, options.n_threads == 1 ? "" : "s");
-    } else {
-        printf("one thread per CPU");
-    }
-    printf(", %" PRId64 " head%s, %s (A_log float32); 1 launch against %" PRId32 "\n\n", options.heads, options.heads == 1 ? "" : "s", ol_dtype_name(options.dtype),
-           ol_composite_composed_launches(composite));
-    printf("%9s %13s %13s %13s %13s %10s\n", "", "replay", "", "composed", "", "replay is");
-    printf("%9s %13s %13s %13s %13s %10s\n", "tokens", "ns/call", "elements/ns", "ns/call", "elements/ns", "faster");
+    print_header(&options, device, composite);
     for (int i = 0; i < options.n_shapes && code == CLI_OK; i++) {
-        code = bench_shape(argv[0], composite, &options, options.tokens[i]);
+        code = bench_shape(argv[0], device, composite, &options, options.tokens[i]);
         fflush(stdout);
     }
     ol_composite_destroy(composite);

@@ -7,6 +7,7 @@
 #include "cases.h"
 #include "cli.h"
 #include "commands.h"
+#include "device_memory.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -26,7 +27,7 @@ struct options {
 };
 
 static const struct argp_option option_table[] = {
-    { "device", 'd', "DEVICE", 0, "cpu (default) or cpu:LEVEL", 0 },
+    { "device", 'd', "DEVICE", 0, CLI_DEVICE_HELP, 0 },
     { "threads", 't', "N", 0, "Use at most N threads (default: one per CPU)", 0 },
     { "path", 'p', "PATH", 0, "replay, composed or both (default): a case passes if all are right", 0 },
     { "skip-unknown", KEY_SKIP_UNKNOWN, NULL, 0, "Pass over operations that this build does not have, and say so", 0 },
@@ -69,6 +70,8 @@ struct job {
     ol_device *device;
     case_list list;
     const one_case **ordered;          /* the cases by batch, in the order of their lines */
+    char device_failure[sizeof(((ol_error *)0)->description)];        /* the last one, "" where there was none */
+    bool hopeless;                     /* it came twice: no further batch is tried */
     int64_t n_passed, n_failed, n_skipped;
 };
 
@@ -101,9 +104,19 @@ static int build(ol_graph *graph, const ol_value *in, ol_value *out, void *user)
     return 0;
 }
 
+/* Words the error, and remembers a device's: one that two batches end in alike (no compiler, a context that has failed) is no
+ * fault of theirs. */
+static void take_error(struct job *job, const ol_error *error, char *reason, size_t reason_bytes) {
+    snprintf(reason, reason_bytes, "%s: %s", error->operation, error->description);
+    if (error->status == OL_ERROR_DEVICE) {
+        job->hopeless = strcmp(job->device_failure, error->description) == 0;
+        snprintf(job->device_failure, sizeof job->device_failure, "%s", error->description);
+    }
+}
+
 /* Compiles a signature. Where that fails, *reason says why, and *unknown whether the operation does not exist. */
-static ol_composite *compile(ol_device *device, const case_signature *signature, bool *unknown, char *reason,
-                             size_t reason_bytes) {
+static ol_composite *compile(struct job *job, const case_signature *signature, bool *unknown, char *reason, size_t reason_bytes) {
+    ol_device *device = job->device;
     ol_composite *composite = NULL;
     ol_error error = { 0 };
     ol_status status;
@@ -126,7 +139,7 @@ static ol_composite *compile(ol_device *device, const case_signature *signature,
         status = ol_compile(device, &builder, signature->in, &composite, &error);
     }
     if (status != OL_OK) {
-        snprintf(reason, reason_bytes, "%s: %s", error.operation, error.description);
+        take_error(job, &error, reason, reason_bytes);
         return NULL;
     }
     for (int32_t i = 0; i < signature->n_out; i++) {
@@ -214,13 +227,28 @@ static void give_up(struct job *job, const case_signature *signature, const one_
     *(skip ? &job->n_skipped : &job->n_failed) += n_cases;
 }
 
+/* One path over the mirrors; the outputs are filled with a pattern before, so that none of another run is taken for this one's. */
+static ol_status run_path(ol_device *device, int path, const ol_composite *composite, const case_signature *signature,
+                          const ol_tensor *outputs, const ol_tensor *in, const ol_tensor *out, ol_error *error) {
+    for (int32_t i = 0; i < signature->n_out; i++) {
+        memset(outputs[i].data, 0xa5, tensor_bytes(&outputs[i]));
+    }
+    ol_status status = mirrors_up(device, outputs, signature->n_out, out, error);
+    if (status == OL_OK) {
+        status = path == PATH_REPLAY ? ol_replay(composite, NULL, in, out, error)
+                                     : ol_replay_composed(composite, NULL, in, out, error);
+    }
+    return status == OL_OK ? mirrors_down(device, outputs, signature->n_out, out, error) : status;
+}
+
 static void run_batch(struct job *job, const case_signature *signature, const one_case **cases, int64_t n_cases) {
     char reason[700];
     bool unknown;
-    ol_tensor inputs[CASE_MAX_IN] = { 0 }, outputs[CASE_MAX_OUT] = { 0 };
+    ol_tensor inputs[CASE_MAX_IN] = { 0 }, outputs[CASE_MAX_OUT] = { 0 }, in[CASE_MAX_IN] = { 0 }, out[CASE_MAX_OUT] = { 0 };
     int64_t n = n_cases | 1;                       /* odd; the last case fills the room that is left */
     unsigned char *missed = calloc((size_t)n, 1);
-    ol_composite *composite = compile(job->device, signature, &unknown, reason, sizeof reason);
+    ol_composite *composite = compile(job, signature, &unknown, reason, sizeof reason);
+    ol_error error = { 0 };
     if (!composite) {
         give_up(job, signature, cases, n_cases, unknown, reason);
         goto done;
@@ -234,24 +262,33 @@ static void run_batch(struct job *job, const case_signature *signature, const on
             put_bits(inputs[i].data, k, signature->in[i], cases[k < n_cases ? k : n_cases - 1]->in[i]);
         }
     }
-    for (int path = PATH_REPLAY; path <= PATH_COMPOSED; path <<= 1) {
-        ol_error error = { 0 };
+    ol_status status = mirrors_make(job->device, inputs, signature->n_in, in, &error);
+    if (status == OL_OK) {
+        status = mirrors_make(job->device, outputs, signature->n_out, out, &error);
+    }
+    if (status == OL_OK) {
+        status = mirrors_up(job->device, inputs, signature->n_in, in, &error);
+    }
+    for (int path = PATH_REPLAY; status == OL_OK && path <= PATH_COMPOSED; path <<= 1) {
         if (!(job->options.paths & path)) {
             continue;
         }
-        ol_status status = path == PATH_REPLAY ? ol_replay(composite, NULL, inputs, outputs, &error)
-                                               : ol_replay_composed(composite, NULL, inputs, outputs, &error);
-        if (status != OL_OK) {
-            snprintf(reason, sizeof reason, "%s: %s", error.operation, error.description);
-            give_up(job, signature, cases, n_cases, false, reason);
-            goto done;
+        status = run_path(job->device, path, composite, signature, outputs, in, out, &error);
+        if (status == OL_OK) {
+            compare(job, signature, cases, n_cases, path == PATH_REPLAY ? "replay" : "composed path", outputs, missed);
         }
-        compare(job, signature, cases, n_cases, path == PATH_REPLAY ? "replay" : "composed path", outputs, missed);
+    }
+    if (status != OL_OK) {
+        take_error(job, &error, reason, sizeof reason);
+        give_up(job, signature, cases, n_cases, false, reason);
+        goto done;
     }
     for (int64_t k = 0; k < n_cases; k++) {
         *(missed[k] ? &job->n_failed : &job->n_passed) += 1;
     }
 done:
+    mirrors_free(job->device, CASE_MAX_IN, in);
+    mirrors_free(job->device, CASE_MAX_OUT, out);
     for (int i = 0; i < CASE_MAX_IN; i++) {
         free(inputs[i].data);
     }
@@ -288,11 +325,17 @@ static bool run(struct job *job) {
         job->ordered[i] = &job->list.cases[i];
     }
     qsort(job->ordered, n, sizeof *job->ordered, by_batch);
-    for (size_t first = 0, next; first < n; first = next) {
+    size_t next = 0;
+    for (size_t first = 0; first < n && !job->hopeless; first = next) {
         size_t batch = job->ordered[first]->batch;
         for (next = first; next < n && job->ordered[next]->batch == batch; next++) {
         }
         run_batch(job, &job->list.batches[batch], job->ordered + first, (int64_t)(next - first));
+    }
+    if (next < n) {
+        cli_error(job->command, "%s fails alike again and again; the %zu cases that are left count as failed",
+                  ol_device_name(job->device), n - next);
+        job->n_failed += (int64_t)(n - next);
     }
     return true;
 }

@@ -3,7 +3,9 @@
  * The committed ones are tests/golden/digests.tsv, compiled in; `./dev prove --write-digests` makes it. */
 #include "cli.h"
 #include "commands.h"
+#include "device_memory.h"
 #include "digest.h"
+#include "digest_device.h"
 
 #include <argp.h>
 #include <inttypes.h>
@@ -35,7 +37,7 @@ struct options {
 static const struct argp_option option_table[] = {
     { "op", 'o', "OP,...", 0, "Only these primitives", 0 },
     { "dtype", 'y', "DTYPE,...", 0, "Only these: float32, float16, bfloat16", 0 },
-    { "device", 'd', "DEVICE", 0, "cpu (default) or cpu:LEVEL", 0 },
+    { "device", 'd', "DEVICE", 0, CLI_DEVICE_HELP, 0 },
     { "threads", 't', "N", 0, "Use at most N threads (default: one per CPU)", 0 },
     { "strided", KEY_STRIDED, NULL, 0, "Only one input in 4,099 of those that have more than 65,536: seconds instead of minutes", 0 },
     { 0 },
@@ -103,9 +105,10 @@ struct job {
     const char *command;
     struct options options;
     ol_device *device;
-    void *x, *y, *result;                        /* a chunk each, of the widest dtype */
+    void *x, *y, *result;                        /* a chunk each, of the widest dtype; NULL for a GPU */
     uint64_t *chunks;                            /* digests of the chunks of one primitive */
     cli_progress progress;
+    const char *current;                         /* the primitive in work */
     int64_t n_done, n_all;                       /* chunks of the whole job */
 };
 
@@ -126,29 +129,47 @@ static uint64_t n_inputs(int32_t primitive, ol_dtype dtype, bool strided) {
 
 static int64_t n_chunks(uint64_t n) { return (int64_t)((n + DIGEST_CHUNK - 1) / DIGEST_CHUNK); }
 
+static void show_progress(void *user, int64_t n_chunks) {
+    struct job *job = user;
+    job->n_done += n_chunks;
+    cli_progress_show(&job->progress, job->n_done, job->n_all, job->current);
+}
+
+static ol_status compute_on_cpu(struct job *job, const ol_composite *composite, uint64_t n, uint64_t stride, ol_error *error) {
+    int arity = ol_composite_input_count(composite);
+    ol_dtype dtype = ol_composite_input_dtype(composite, 0);
+    ol_status status = OL_OK;
+    for (uint64_t first = 0; status == OL_OK && first < n; first += DIGEST_CHUNK) {
+        int64_t length = (int64_t)(n - first < DIGEST_CHUNK ? n - first : DIGEST_CHUNK);
+        digest_fill(arity, ol_dtype_size(dtype), first * stride, stride, (size_t)length, job->x, job->y);
+        ol_tensor inputs[2] = { ol_tensor_contiguous(job->x, dtype, 1, &length), ol_tensor_contiguous(job->y, dtype, 1, &length) };
+        ol_tensor output = ol_tensor_contiguous(job->result, ol_composite_output_dtype(composite, 0), 1, &length);
+        status = ol_replay(composite, NULL, inputs, &output, error);
+        job->chunks[first / DIGEST_CHUNK] = digest_chunk(job->result, (size_t)length * ol_dtype_size(output.dtype));
+        show_progress(job, 1);
+    }
+    return status;
+}
+
 static bool compute(struct job *job, int32_t primitive, ol_dtype dtype, uint64_t *digest) {
-    int arity = ol_primitive_arity(primitive);
     bool strided = job->options.strided;
-    size_t bytes = ol_dtype_size(dtype);
     uint64_t n = n_inputs(primitive, dtype, strided), stride = stride_of(primitive, dtype, strided);
     ol_composite *composite = NULL;
     ol_error error = { 0 };
-    const ol_builder builder = { .build = build, .user = &primitive, .n_inputs = arity, .n_outputs = 1, .name = ol_primitive_name(primitive) };
+    job->current = ol_primitive_name(primitive);
+    const ol_builder builder = {
+        .build = build, .user = &primitive, .n_inputs = ol_primitive_arity(primitive), .n_outputs = 1, .name = job->current };
     ol_status status = ol_compile(job->device, &builder, (ol_dtype[]){ dtype, dtype }, &composite, &error);
-
-    for (uint64_t first = 0; status == OL_OK && first < n; first += DIGEST_CHUNK) {
-        int64_t length = (int64_t)(n - first < DIGEST_CHUNK ? n - first : DIGEST_CHUNK);
-        digest_fill(arity, bytes, first * stride, stride, (size_t)length, job->x, job->y);
-        ol_tensor inputs[2] = { ol_tensor_contiguous(job->x, dtype, 1, &length), ol_tensor_contiguous(job->y, dtype, 1, &length) };
-        ol_tensor output = ol_tensor_contiguous(job->result, ol_composite_output_dtype(composite, 0), 1, &length);
-        status = ol_replay(composite, NULL, inputs, &output, &error);
-        job->chunks[first / DIGEST_CHUNK] = digest_chunk(job->result, (size_t)length * ol_dtype_size(output.dtype));
-        cli_progress_show(&job->progress, ++job->n_done, job->n_all, ol_primitive_name(primitive));
+    if (status == OL_OK && device_has_memory(job->device)) {
+        const digest_work work = { job->device, composite, n, stride, job->chunks, show_progress, job };
+        status = digest_on_device(&work, &error);
+    } else if (status == OL_OK) {
+        status = compute_on_cpu(job, composite, n, stride, &error);
     }
     ol_composite_destroy(composite);
     if (status != OL_OK) {
         cli_progress_clear(&job->progress);
-        cli_error(job->command, "%s %s: %s: %s", ol_primitive_name(primitive), ol_dtype_name(dtype), error.operation, error.description);
+        cli_error(job->command, "%s %s: %s: %s", job->current, ol_dtype_name(dtype), error.operation, error.description);
         return false;
     }
     *digest = digest_all(job->chunks, (size_t)n_chunks(n));
@@ -221,6 +242,17 @@ static int run(struct job *job) {
     return n_other == 0 ? CLI_OK : CLI_MISS;
 }
 
+static bool allocate(struct job *job) {
+    job->chunks = malloc(sizeof *job->chunks * (((size_t)1 << 32) / DIGEST_CHUNK));
+    if (device_has_memory(job->device)) {
+        return job->chunks != NULL;
+    }
+    job->x = malloc(DIGEST_CHUNK * sizeof(float));
+    job->y = malloc(DIGEST_CHUNK * sizeof(float));
+    job->result = malloc(DIGEST_CHUNK * sizeof(float));
+    return job->x && job->y && job->result && job->chunks;
+}
+
 int cmd_digest(int argc, char **argv) {
     static const struct argp argp = {
         .options = option_table,
@@ -235,14 +267,13 @@ int cmd_digest(int argc, char **argv) {
         return CLI_USAGE;
     }
     int code = CLI_USAGE;
-    job.x = malloc(DIGEST_CHUNK * sizeof(float));
-    job.y = malloc(DIGEST_CHUNK * sizeof(float));
-    job.result = malloc(DIGEST_CHUNK * sizeof(float));
-    job.chunks = malloc(sizeof *job.chunks * (((size_t)1 << 32) / DIGEST_CHUNK));
-    if (!job.x || !job.y || !job.result || !job.chunks) {
-        cli_error(job.command, "out of memory");
-    } else if (cli_device(job.command, job.options.device, job.options.n_threads, &job.device)) {
-        code = run(&job);
+    if (cli_device(job.command, job.options.device, job.options.n_threads, &job.device)) {
+        if (allocate(&job)) {
+            code = run(&job);
+        } else {
+            cli_error(job.command, "out of memory");
+            code = CLI_MISS;
+        }
     }
     ol_device_destroy(job.device);
     free(job.x);

@@ -8,20 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_DTYPES = 4, KEY_DOT = 256, KEY_OPTIMIZED };
+enum { MAX_DTYPES = 4, KEY_DOT = 256, KEY_OPTIMIZED, KEY_CUDA };
 #define MAX_FILE_BYTES (64u << 20)
 
 struct options {
     const char *what;
     ol_dtype dtypes[MAX_DTYPES];
     int n_dtypes;                        /* 0: not given */
-    bool dot, optimized;
+    bool dot, optimized, cuda;
 };
 
 static const struct argp_option option_table[] = {
     { "dtypes", 't', "A,B,...", 0, "Dtypes of a built-in composite's inputs (default: bfloat16, with float32 for A_log)", 0 },
     { "optimized", KEY_OPTIMIZED, 0, 0, "Show the graph after the passes instead of the one traced", 0 },
     { "dot", KEY_DOT, 0, 0, "Print the graph after the passes for Graphviz, and nothing else", 0 },
+    { "cuda", KEY_CUDA, 0, 0, "Print the text of its CUDA kernel, and nothing else; needs neither a GPU nor CUDA", 0 },
     { 0 },
 };
 
@@ -51,6 +52,12 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case 't': parse_dtypes(state, argument, options); return 0;
     case KEY_DOT: options->dot = true; return 0;
     case KEY_OPTIMIZED: options->optimized = true; return 0;
+    case KEY_CUDA: options->cuda = true; return 0;
+    case ARGP_KEY_END:
+        if (options->cuda && (options->dot || options->optimized)) {
+            argp_error(state, "--cuda and --%s are different things to print", options->dot ? "dot" : "optimized");
+        }
+        return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 0) {
             argp_error(state, "unexpected argument '%s'", cli_printable(argument));
@@ -158,6 +165,16 @@ static char *text_of(const ol_composite *composite, ol_text_kind kind) {
     return text;
 }
 
+static char *kernel_text_of(const ol_composite *composite) {
+    size_t n = ol_cuda_kernel_text(composite, NULL, 0);
+    char *text = n > 0 ? malloc(n + 1) : NULL;
+    if (text && ol_cuda_kernel_text(composite, text, n + 1) != n) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
 /* Line by line: a graph's name may hold what a terminal would obey. */
 static void put_lines(const char *text) {
     while (*text) {
@@ -203,6 +220,17 @@ static void print_hoisted(const char *program) {
     printf(n ? " (numbered as in the optimized graph)\n" : "hoisted: nothing\n");
 }
 
+static bool print_kernel(const char *command, const ol_composite *composite) {
+    char *text = kernel_text_of(composite);
+    if (text) {
+        put_lines(text);
+    } else {
+        cli_error(command, "out of memory");
+    }
+    free(text);
+    return text != NULL;
+}
+
 static bool explain(const char *command, const ol_composite *composite, const struct options *options) {
     ol_text_kind kind = options->dot ? OL_TEXT_DOT : options->optimized ? OL_TEXT_OPTIMIZED : OL_TEXT_GRAPH;
     char *graph = text_of(composite, kind), *program = text_of(composite, OL_TEXT_PROGRAM);
@@ -231,7 +259,7 @@ int cmd_explain(int argc, char **argv) {
         .options = option_table,
         .parser = parse,
         .args_doc = "rates|decay|FILE",
-        .doc = "Shows a graph, the program it becomes, its launches and what is hoisted."
+        .doc = "Shows a graph, the program it becomes, its launches and what is hoisted; or the CUDA kernel it becomes."
                "\vThe graph is a built-in composite (rates: inputs b, a, A_log, dt_bias; decay: a, A_log, dt_bias) or a file in text form; "
                "- reads standard input. Errors name FILE:LINE:COLUMN. Exit code 2 where the graph cannot be read or compiled.",
     };
@@ -245,7 +273,8 @@ int cmd_explain(int argc, char **argv) {
     bool built_in = strcmp(options.what, "rates") == 0 || strcmp(options.what, "decay") == 0;
     if (cli_device(argv[0], NULL, 1, &device) &&
         (built_in ? compile_built_in : compile_file)(argv[0], device, &options, &composite)) {
-        code = explain(argv[0], composite, &options) ? CLI_OK : CLI_MISS;
+        bool ok = options.cuda ? print_kernel(argv[0], composite) : explain(argv[0], composite, &options);
+        code = ok ? CLI_OK : CLI_MISS;
     }
     ol_composite_destroy(composite);
     ol_device_destroy(device);

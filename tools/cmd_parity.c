@@ -1,10 +1,12 @@
 /* `onelaunch parity`: the contract itself, on generated cases.
  *
- * Each case is compared on every level asked for, with one thread and with several. Case number N of a seed is the same
+ * Each case is compared on every level asked for, with one thread and with several; or on a GPU and, for the replay, on the CPU.
+ * Case number N of a seed is the same
  * whatever came before it, so a miss is reproduced by --seed and --case. Sizes: mostly small, where shapes and strides
  * matter; every thirty-second is large enough to be split over threads. */
 #include "cli.h"
 #include "commands.h"
+#include "device_memory.h"
 #include "parity_case.h"
 
 #include <argp.h>
@@ -21,8 +23,8 @@ struct options {
 };
 
 static const struct argp_option option_table[] = {
-    { "device", 'd', "DEVICE", 0, "cpu (default: every SIMD level there is) or cpu:LEVEL", 0 },
-    { "level", 'l', "LEVEL", 0, "Only this SIMD level: baseline, avx2, avx512 or neon", 0 },
+    { "device", 'd', "DEVICE", 0, "cpu (default: every SIMD level there is), cpu:LEVEL, cuda or cuda:N", 0 },
+    { "level", 'l', "LEVEL", 0, "Only this SIMD level: baseline, avx2, avx512 or neon; of a GPU: the one it is compared with", 0 },
     { "seed", 's', "N", 0, "Where the cases come from (default: 1)", 0 },
     { "case", KEY_CASE, "N", 0, "Start with case N of the seed (default: 0)", 0 },
     { "graphs", 'g', "N", 0, "Stop after N graphs (default: none but the time)", 0 },
@@ -60,17 +62,29 @@ struct devices {
     size_t n;
 };
 
-static bool add_device(const char *command, struct devices *devices, const char *name, int64_t threads) {
+static bool add_device(const char *command, struct devices *devices, const char *name, int64_t threads, bool composed) {
     parity_device *d = &devices->list[devices->n];
+    char *title = devices->names[devices->n];
     if (!cli_device(command, name, (int32_t)threads, &d->device)) {
         return false;
     }
-    snprintf(devices->names[devices->n], sizeof devices->names[0], "%s:%s, %d thread%s", ol_device_name(d->device), ol_device_level(d->device),
-             (int)threads, threads == 1 ? "" : "s");
-    d->name = devices->names[devices->n];
-    d->composed = threads == 1;
+    int length = snprintf(title, sizeof devices->names[0], "%s:%s", ol_device_name(d->device), ol_device_level(d->device));
+    if (!device_has_memory(d->device)) {
+        snprintf(title + length, sizeof devices->names[0] - (size_t)length, ", %d thread%s", (int)threads, threads == 1 ? "" : "s");
+    }
+    d->name = title;
+    d->composed = composed;
     devices->n++;
     return true;
+}
+
+/* A GPU with both paths, and the CPU's replay: the bits are those of every device. */
+static bool open_gpu(const char *command, const struct options *options, struct devices *devices) {
+    char name[64] = "cpu";
+    if (options->level) {
+        snprintf(name, sizeof name, "cpu:%s", options->level);
+    }
+    return add_device(command, devices, options->device, 1, true) && add_device(command, devices, name, 1, false);
 }
 
 /* Each level with one thread, then each with several: the first is what the others are held against. */
@@ -78,6 +92,9 @@ static bool open_devices(const char *command, const struct options *options, str
     const char *only = options->level;
     char name[64];
     ol_device *usual = NULL;
+    if (options->device && strncmp(options->device, "cuda", 4) == 0) {
+        return open_gpu(command, options, devices);
+    }
     if (options->device && strncmp(options->device, "cpu:", 4) == 0) {
         only = options->device + 4;
         if (options->level && strcmp(options->level, only) != 0) {
@@ -85,8 +102,7 @@ static bool open_devices(const char *command, const struct options *options, str
             return false;
         }
     } else if (options->device && strcmp(options->device, "cpu") != 0) {
-        cli_error(command, "--device %s: the cases lie in the host's memory; expected cpu or cpu:LEVEL", options->device);
-        return false;
+        return cli_device(command, options->device, 1, &usual);        /* there is none of this name, as that says */
     }
     if (!only) {                         /* a wrong ONELAUNCH_CPU is an error here as elsewhere, though each level is run anyway */
         if (!cli_device(command, NULL, 1, &usual)) {
@@ -97,13 +113,13 @@ static bool open_devices(const char *command, const struct options *options, str
     for (int64_t threads = 1;; threads = options->threads) {
         if (only) {
             snprintf(name, sizeof name, "cpu:%s", only);
-            if (!add_device(command, devices, name, threads)) {
+            if (!add_device(command, devices, name, threads, threads == 1)) {
                 return false;
             }
         }
         for (int level = OL_CPU_BASELINE; !only && ol_cpu_level_name((ol_cpu_level)level); level++) {
             snprintf(name, sizeof name, "cpu:%s", ol_cpu_level_name((ol_cpu_level)level));
-            if (ol_cpu_level_available((ol_cpu_level)level) && !add_device(command, devices, name, threads)) {
+            if (ol_cpu_level_available((ol_cpu_level)level) && !add_device(command, devices, name, threads, threads == 1)) {
                 return false;
             }
         }
@@ -243,7 +259,9 @@ static int compare_cases(const char *command, const struct options *options, con
         if (!ok) {
             cli_progress_clear(&progress);
             if (failure) {
-                printf("%s\nReproduce: onelaunch parity --seed %" PRId64 " --case %" PRId64 " --graphs 1\n", failure, options->seed, options->first + i);
+                printf("%s\nReproduce: onelaunch parity%s%s --seed %" PRId64 " --case %" PRId64 " --graphs 1\n", failure,
+                       options->device ? " --device " : "", options->device ? options->device : "", options->seed,
+                       options->first + i);
             }
             cli_error(command, "seed %" PRId64 ", case %" PRId64 ": %s", options->seed, options->first + i, failure ? "a difference" : "out of memory");
             free(failure);
@@ -260,7 +278,8 @@ int cmd_parity(int argc, char **argv) {
         .options = option_table,
         .parser = parse,
         .doc = "Compares replays with the composed path, bit for bit, on generated graphs and inputs: at every SIMD level, with one thread and "
-               "with several, and all of them with each other. Counts launches on the way: one a replay."
+               "with several, and all of them with each other; or on a GPU, and its bits with the CPU's. Counts launches on the "
+               "way: one a replay."
                "\vOn a difference prints the graph, the tensors, the first element that differs and how to reproduce it. Exit code 1 then.",
     };
     struct options options = { .seed = 1, .threads = 4 };

@@ -5,6 +5,7 @@
  * a time, and the output file takes its name after the last layer, if nothing failed. */
 #include "cli.h"
 #include "commands.h"
+#include "device_memory.h"
 #include "floats.h"
 #include "rates_layers.h"
 #include "rates_reference.h"
@@ -32,7 +33,7 @@ static const struct argp_option option_table[] = {
     { "out", 'o', "FILE", 0, "Where to write the update rates (beta) and decay factors (decay)", 0 },
     { "layer", 'l', "N", 0, "Only the layer of this number", 0 },
     { "match", 'm', "GLOB", 0, "Only layers whose name matches, as in '*.layers.1?.linear_attn'", 0 },
-    { "device", 'd', "DEVICE", 0, "cpu (default) or cpu:LEVEL", 0 },
+    { "device", 'd', "DEVICE", 0, CLI_DEVICE_HELP, 0 },
     { "threads", 't', "N", 0, "Use at most N threads (default: one per CPU)", 0 },
     { "composed", KEY_COMPOSED, NULL, 0, "Write and time the composed path, one launch per primitive", 0 },
     { "no-verify", KEY_NO_VERIFY, NULL, 0, "Do not compare replay and composed path", 0 },
@@ -86,7 +87,8 @@ struct measured {
 };
 
 struct results {
-    ol_tensor outputs[RATES_OUTPUTS];
+    ol_tensor outputs[RATES_OUTPUTS];  /* in the host's memory */
+    ol_tensor mirrors[RATES_OUTPUTS];  /* where the device computes */
     size_t n_bytes[RATES_OUTPUTS];
 };
 
@@ -117,18 +119,20 @@ static bool results_allocate(const rates_layer *layer, struct results *results) 
 }
 
 /* Elements of the decay over the best time of a few runs. Short runs are timed in groups, since a clock ticks in tens of
- * nanoseconds. */
-static double measure_rate(const ol_composite *composite, run_function run, const rates_layer *layer,
-                           const struct results *results) {
-    double best = INFINITY, first, begin = cli_seconds();
-    run(composite, NULL, layer->input, results->outputs, NULL);
+ * nanoseconds; and on a GPU for a group's end to be waited for, not each run's. */
+static double measure_rate(ol_device *device, const ol_composite *composite, run_function run, const rates_layer *layer,
+                           const ol_tensor *inputs, const struct results *results) {
+    double best = INFINITY, first, begin = cli_seconds(), shortest = device_has_memory(device) ? 500e-6 : 20e-6;
+    run(composite, NULL, inputs, results->mirrors, NULL);
+    ol_stream_synchronize(device, NULL, NULL);
     first = cli_seconds() - begin;
-    int64_t group = first < 20e-6 ? (int64_t)(20e-6 / (first > 1e-7 ? first : 1e-7)) : 1;
+    int64_t group = first < shortest ? (int64_t)(shortest / (first > 1e-7 ? first : 1e-7)) : 1;
     for (int i = 0; i < 3 || (i < 50 && cli_seconds() - begin < 0.1); i++) {
         double start = cli_seconds();
         for (int64_t j = 0; j < group; j++) {
-            run(composite, NULL, layer->input, results->outputs, NULL);
+            run(composite, NULL, inputs, results->mirrors, NULL);
         }
+        ol_stream_synchronize(device, NULL, NULL);
         double seconds = (cli_seconds() - start) / (double)group;
         best = seconds < best ? seconds : best;
     }
@@ -149,50 +153,78 @@ static bool run_failed(st_error *error, const rates_layer *layer, const ol_error
              reason->operation, reason->description);
 }
 
+/* One run, its results brought to the host; *launches, if not NULL, gets how many it took. */
+static ol_status run_once(ol_device *device, const ol_composite *composite, run_function run, const ol_tensor *inputs,
+                          const struct results *results, uint64_t *launches, ol_error *reason) {
+    uint64_t before = ol_device_launches(device);
+    ol_status status = run(composite, NULL, inputs, results->mirrors, reason);
+    if (launches) {
+        *launches = ol_device_launches(device) - before;
+    }
+    return status == OL_OK ? mirrors_down(device, results->outputs, RATES_OUTPUTS, results->mirrors, reason) : status;
+}
+
+/* Runs the layer's composite on its inputs, where the device can read them, and measures it. */
+static ol_status run_composite(ol_device *device, const struct options *options, const ol_composite *composite,
+                               const rates_layer *layer, const ol_tensor *inputs, struct results *results, struct results *others,
+                               struct measured *measured, ol_error *reason) {
+    run_function run = options->composed ? ol_replay_composed : ol_replay,
+                 other = options->composed ? ol_replay : ol_replay_composed;
+    ol_status status = mirrors_make(device, results->outputs, RATES_OUTPUTS, results->mirrors, reason);
+    if (status == OL_OK) {
+        status = run_once(device, composite, run, inputs, results, &measured->launches, reason);
+    }
+    measured->equal = true;
+    if (status == OL_OK && !options->no_verify) {
+        status = mirrors_make(device, others->outputs, RATES_OUTPUTS, others->mirrors, reason);
+        if (status == OL_OK) {
+            status = run_once(device, composite, other, inputs, others, NULL, reason);
+        }
+        measured->equal = status == OL_OK && same_bits(results, others);
+    }
+    if (status == OL_OK) {
+        measured->elements_per_second = measure_rate(device, composite, run, layer, inputs, results);
+        status = ol_stream_synchronize(device, NULL, reason);
+    }
+    mirrors_free(device, RATES_OUTPUTS, results->mirrors);
+    mirrors_free(device, RATES_OUTPUTS, others->mirrors);
+    return status;
+}
+
 /* Fills results and everything that is measured; the results are the caller's to free also on failure. */
 static bool run_layer(ol_device *device, const struct options *options, const rates_layer *layer, struct results *results,
                       struct results *others, struct measured *measured, st_error *error) {
     ol_composite *composite = NULL;
     ol_error reason = { 0 };
-    run_function run = options->composed ? ol_replay_composed : ol_replay,
-                 other = options->composed ? ol_replay : ol_replay_composed;
     const ol_tensor *in = layer->input;
-    bool ok = false;
+    ol_tensor inputs[RATES_INPUTS];
 
     if (!results_allocate(layer, results) || (!options->no_verify && !results_allocate(layer, others))) {
         return st_fail(error, "tensor %.300sA_log: out of memory for the results", layer->prefix);
     }
-    if (ol_gated_delta_rates_compile(device, in[RATES_B].dtype, in[RATES_A].dtype, in[RATES_A_LOG].dtype, in[RATES_DT_BIAS].dtype,
-                                     &composite, &reason) != OL_OK) {
+    ol_status status = mirrors_make(device, in, RATES_INPUTS, inputs, &reason);
+    if (status == OL_OK) {
+        status = mirrors_up(device, in, RATES_INPUTS, inputs, &reason);
+    }
+    if (status == OL_OK) {
+        status = ol_gated_delta_rates_compile(device, in[RATES_B].dtype, in[RATES_A].dtype, in[RATES_A_LOG].dtype,
+                                              in[RATES_DT_BIAS].dtype, &composite, &reason);
+    }
+    if (status == OL_OK) {
+        status = run_composite(device, options, composite, layer, inputs, results, others, measured, &reason);
+    }
+    ol_composite_destroy(composite);
+    mirrors_free(device, RATES_INPUTS, inputs);
+    if (status != OL_OK) {
         return run_failed(error, layer, &reason);
     }
-    uint64_t launches = ol_device_launches(device);
-    if (run(composite, NULL, in, results->outputs, &reason) != OL_OK) {
-        run_failed(error, layer, &reason);
-        goto done;
-    }
-    measured->launches = ol_device_launches(device) - launches;
-    measured->equal = true;
-    if (!options->no_verify) {
-        if (other(composite, NULL, in, others->outputs, &reason) != OL_OK) {
-            run_failed(error, layer, &reason);
-            goto done;
-        }
-        measured->equal = same_bits(results, others);
-    }
-    measured->elements_per_second = measure_rate(composite, run, layer, results);
-    ok = true;
+    bool ok = true;
     for (int which = 0; which < RATES_OUTPUTS; which++) {
         const ol_tensor *output = &results->outputs[which];
         int64_t n = (int64_t)(results->n_bytes[which] / ol_dtype_size(output->dtype));
         ok = ok && float_summarize(float_format_named(st_dtype_name(output->dtype)), output->data, n, &measured->summary[which]);
     }
-    if (!ok) {
-        st_fail(error, "tensor %.300sA_log: out of memory for the statistics", layer->prefix);
-    }
-done:
-    ol_composite_destroy(composite);
-    return ok;
+    return ok || st_fail(error, "tensor %.300sA_log: out of memory for the statistics", layer->prefix);
 }
 
 /* ---- The table ------------------------------------------------------------------------------------------------- */

@@ -1,6 +1,8 @@
 /* See parity_case.h. */
 #include "parity_case.h"
 
+#include "device_memory.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +10,13 @@
 typedef struct run {
     const generated *c;
     ol_tensor *tensors;                /* bound to `arena` */
+    ol_tensor *mirrors;                /* bound to the device's arena, on a CPU the same */
     unsigned char *arena, *expected;
     bool has_expected;                 /* false before the first run */
+    bool differs;                      /* some run does; the first one is in `failure` */
     char expected_name[96], name[96];  /* of the first run, and of the one going on */
     parity_tally *tally;
-    FILE *failure;
+    FILE *failure, *verdicts;          /* a line in the latter for each run after the first */
 } run;
 
 void parity_put_graph(const ol_composite *composite, FILE *stream) {
@@ -47,7 +51,7 @@ static uint64_t element_bits(const unsigned char *at, size_t size) {
 }
 
 /* Looks for the output and element that differs; what is left is a byte that no output owns. */
-static bool report_difference(const run *r) {
+static void report_difference(const run *r) {
     const generated *c = r->c;
     for (int32_t o = 0; o < c->n_outputs; o++) {
         const ol_tensor *t = &r->tensors[c->n_inputs + o];
@@ -65,17 +69,16 @@ static bool report_difference(const run *r) {
             fprintf(r->failure, "  0x%0*" PRIx64 "  %s\n", (int)(2 * size), element_bits(r->expected + (at - r->arena), size), r->expected_name);
             fprintf(r->failure, "  0x%0*" PRIx64 "  %s\n", (int)(2 * size), element_bits(at, size), r->name);
             fprintf(r->failure, "  %" PRId64 " elements of this output differ\n", n_differ);
-            return false;
+            return;
         }
     }
     for (size_t i = 0; i < c->arena_bytes; i++) {
         if (r->arena[i] != r->expected[i]) {
             fprintf(r->failure, "a byte outside the outputs differs between %s and %s, at offset %zu of the arena (%02x, %02x)\n", r->expected_name,
                     r->name, i, r->expected[i], r->arena[i]);
-            break;
+            return;
         }
     }
-    return false;
 }
 
 /* The first run of all: no later one can show that it wrote where it should not. */
@@ -114,7 +117,13 @@ static bool compare(run *r) {
         memcpy(r->expected, r->arena, r->c->arena_bytes);
         return check_untouched(r);
     }
-    return memcmp(r->arena, r->expected, r->c->arena_bytes) == 0 || report_difference(r);
+    bool same = memcmp(r->arena, r->expected, r->c->arena_bytes) == 0;
+    fprintf(r->verdicts, "  %s  %s\n", same ? "equal  " : "DIFFERS", r->name);
+    if (!same && !r->differs) {
+        report_difference(r);
+    }
+    r->differs |= !same;
+    return true;                       /* the other runs say whose fault it is */
 }
 
 /* ---- Running -------------------------------------------------------------------------------------------------------------------- */
@@ -160,21 +169,44 @@ static bool check_launches(const run *r, const ol_composite *composite, bool com
     return true;
 }
 
-static bool run_once(run *r, const ol_composite *composite, const parity_device *d, bool composed) {
+static bool run_once(run *r, const ol_composite *composite, const parity_device *d, const ol_tensor *host, const ol_tensor *mirror,
+                     bool composed) {
     static const char *const path_names[] = { "replay", "composed path" };
     ol_error error = { 0 };
     snprintf(r->name, sizeof r->name, "%s on %s", path_names[composed], d->name);
     memcpy(r->arena, r->c->arena, r->c->arena_bytes);
-    const ol_tensor *outputs = r->tensors + r->c->n_inputs;
+    const ol_tensor *outputs = r->mirrors + r->c->n_inputs;
+    ol_status status = mirror_up(d->device, host, mirror, &error);
     uint64_t launches = ol_device_launches(d->device);
-    ol_status status = composed ? ol_replay_composed(composite, NULL, r->tensors, outputs, &error)
-                                : ol_replay(composite, NULL, r->tensors, outputs, &error);
+    if (status == OL_OK) {
+        status = composed ? ol_replay_composed(composite, NULL, r->mirrors, outputs, &error)
+                          : ol_replay(composite, NULL, r->mirrors, outputs, &error);
+    }
+    launches = ol_device_launches(d->device) - launches;
+    if (status == OL_OK) {
+        status = mirror_down(d->device, host, mirror, &error);
+    }
     if (status != OL_OK) {
         return fail_status(r, path_names[composed], d, &error);
     }
-    launches = ol_device_launches(d->device) - launches;
     *(composed ? &r->tally->n_composed : &r->tally->n_replays) += 1;
     return check_launches(r, composite, composed, launches) && compare(r);
+}
+
+/* The runs of a device, on its mirror of the arena. */
+static bool run_composite(run *r, const ol_composite *composite, const parity_device *d) {
+    ol_error error = { 0 };
+    int64_t n_bytes = (int64_t)r->c->arena_bytes;
+    const ol_tensor host = ol_tensor_contiguous(r->arena, OL_UINT8, 1, &n_bytes);
+    ol_tensor mirror;
+    if (mirror_make(d->device, &host, &mirror, &error) != OL_OK) {
+        return fail_status(r, "memory", d, &error);
+    }
+    generate_bind(r->c, mirror.data, r->mirrors);
+    bool ok = check_shapes(r, composite, d) && (!d->composed || run_once(r, composite, d, &host, &mirror, true)) &&
+              run_once(r, composite, d, &host, &mirror, false) && run_once(r, composite, d, &host, &mirror, false);
+    mirror_free(d->device, &mirror);
+    return ok;
 }
 
 static bool run_device(run *r, const parity_device *d) {
@@ -184,9 +216,8 @@ static bool run_device(run *r, const parity_device *d) {
     if (ol_compile(d->device, &builder, r->c->input_dtypes, &composite, &error) != OL_OK) {
         return fail_status(r, "compile", d, &error);
     }
-    bool ok = check_shapes(r, composite, d) && (!d->composed || run_once(r, composite, d, true)) && run_once(r, composite, d, false) &&
-              run_once(r, composite, d, false);
-    if (!ok) {
+    bool agreed = !r->differs, ok = run_composite(r, composite, d);
+    if (!ok || (agreed && r->differs)) {
         fputs("\nThe graph:\n", r->failure);
         parity_put_graph(composite, r->failure);
     }
@@ -195,27 +226,37 @@ static bool run_device(run *r, const parity_device *d) {
 }
 
 bool parity_run(const generated *c, const parity_device *devices, size_t n_devices, parity_tally *tally, unsigned char **arena, char **failure) {
-    size_t n_bytes = (c->arena_bytes + 63) & ~(size_t)63, text_bytes;
+    size_t n_bytes = (c->arena_bytes + 63) & ~(size_t)63, text_bytes, verdicts_bytes;
     run r = { .c = c, .tally = tally };
-    char *text = NULL;
+    char *text = NULL, *verdicts = NULL;
     bool ok = false;
     *failure = NULL;
     r.tensors = calloc((size_t)(c->n_inputs + c->n_outputs), sizeof *r.tensors);
+    r.mirrors = calloc((size_t)(c->n_inputs + c->n_outputs), sizeof *r.mirrors);
     r.arena = aligned_alloc(64, n_bytes);
     r.expected = aligned_alloc(64, n_bytes);
     r.failure = open_memstream(&text, &text_bytes);
-    if (r.tensors && r.arena && r.expected && r.failure) {
+    r.verdicts = open_memstream(&verdicts, &verdicts_bytes);
+    if (r.tensors && r.mirrors && r.arena && r.expected && r.failure && r.verdicts) {
         generate_bind(c, r.arena, r.tensors);
         ok = true;
         for (size_t i = 0; ok && i < n_devices; i++) {
             ok = run_device(&r, &devices[i]);
         }
+        if (r.differs && fflush(r.verdicts) == 0) {
+            fprintf(r.failure, "\nAgainst the %s:\n%s", r.expected_name, verdicts);
+        }
+        ok = ok && !r.differs;
         if (!ok) {
             fputs("\nThe tensors:\n", r.failure);
             generate_describe(c, r.failure);
         }
         tally->n_cases++;
     }
+    if (r.verdicts) {
+        fclose(r.verdicts);
+    }
+    free(verdicts);
     if (r.failure) {
         fclose(r.failure);
     }
@@ -229,6 +270,7 @@ bool parity_run(const generated *c, const parity_device *devices, size_t n_devic
         r.arena = NULL;
     }
     free(r.tensors);
+    free(r.mirrors);
     free(r.arena);
     free(r.expected);
     return ok;

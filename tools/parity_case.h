@@ -18,8 +18,12 @@ typedef struct parity_tally {
  * for replays (the second finds warm threads and workspaces). Also: a replay is one launch, a composed run is as many as
  * ol_composite_composed_launches says, and ol_output_shapes gives the predicted shapes.
  *
+ * A GPU works on an arena of its own: the case's arena, filler included, is copied to it before each run, and all of it back
+ * after.
+ *
  * True where all is equal; *arena, if not NULL, then gets the arena with the results, to be freed by the caller. Otherwise
- * *failure gets a text, to be freed: what differs where, the graph, the tensors. (It is NULL where memory ran out.) */
+ * *failure gets a text, to be freed: what differs where, which runs agree with the first, the graph, the tensors. (It is NULL where
+ * memory ran out.) */
 bool parity_run(const generated *c, const parity_device *devices, size_t n_devices, parity_tally *tally, unsigned char **arena, char **failure);
 
 /* The graph as text into the stream. */

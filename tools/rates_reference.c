@@ -2,6 +2,7 @@
 #include "rates_reference.h"
 
 #include "cli.h"
+#include "device_memory.h"
 #include "floats.h"
 
 #include <inttypes.h>
@@ -122,13 +123,36 @@ bool rates_compare(ol_device *device, const rates_layer *layer, enum rates_outpu
     return true;
 }
 
+static ol_status replay_decay(ol_device *device, const ol_tensor inputs[3], const ol_tensor *output, ol_error *reason) {
+    ol_tensor in[3], out = { 0 };
+    ol_composite *composite = NULL;
+    ol_status status = ol_gated_delta_decay_compile(device, inputs[0].dtype, inputs[1].dtype, inputs[2].dtype, &composite, reason);
+    if (status != OL_OK || (status = mirrors_make(device, inputs, 3, in, reason)) != OL_OK) {
+        ol_composite_destroy(composite);
+        return status;
+    }
+    status = mirrors_up(device, inputs, 3, in, reason);
+    if (status == OL_OK) {
+        status = mirror_make(device, output, &out, reason);
+    }
+    if (status == OL_OK) {
+        status = ol_replay(composite, NULL, in, &out, reason);
+    }
+    if (status == OL_OK) {
+        status = mirror_down(device, output, &out, reason);
+    }
+    mirrors_free(device, 3, in);
+    mirror_free(device, &out);
+    ol_composite_destroy(composite);
+    return status;
+}
+
 /* The decay once more, by the library, of a brought to float32 first: how much of the difference is that one rounding? */
 static bool compare_widened(ol_device *device, const rates_layer *layer, const float_format *theirs, const float_format *unit,
                             rates_difference *difference, st_error *error) {
     const checkpoint_tensor *reference = &layer->reference[RATES_DECAY];
     size_t n_bytes = (size_t)difference->n * sizeof(float);
     float *wide = malloc(n_bytes), *decay = malloc(n_bytes);
-    ol_composite *composite = NULL;
     ol_error reason = { 0 };
     bool ok = false;
     if (!wide || !decay) {
@@ -143,8 +167,7 @@ static bool compare_widened(ol_device *device, const rates_layer *layer, const f
     inputs[0].dtype = OL_FLOAT32;
     inputs[0].data = wide;
     output.data = decay;
-    if (ol_gated_delta_decay_compile(device, OL_FLOAT32, inputs[1].dtype, inputs[2].dtype, &composite, &reason) != OL_OK ||
-        ol_replay(composite, NULL, inputs, &output, &reason) != OL_OK) {
+    if (replay_decay(device, inputs, &output, &reason) != OL_OK) {
         st_fail(error, "%s: tensor %.300s: %s: %s", reference->file->path, reference->tensor->name, reason.operation,
                 reason.description);
         goto done;
@@ -164,7 +187,6 @@ static bool compare_widened(ol_device *device, const rates_layer *layer, const f
     }
     ok = true;
 done:
-    ol_composite_destroy(composite);
     free(wide);
     free(decay);
     return ok;

@@ -90,10 +90,10 @@ static const backend cuda_backend = {
 
 static const char creating[] = "device cuda";
 
-/* The number of GPUs; a driver that has none says so by an error. */
+/* The number of GPUs; a driver that has none says so by an error, then or when it was initialised. */
 static CUresult count_devices(const driver *d, int *n)
 {
-    CUresult code = d->cuDeviceGetCount(n);
+    CUresult code = d->has_no_device ? CUDA_ERROR_NO_DEVICE : d->cuDeviceGetCount(n);
     if (code == CUDA_ERROR_NO_DEVICE) {
         *n = 0;
         code = CUDA_SUCCESS;

@@ -69,9 +69,9 @@ static int ends(const char *p, int depth, int is_function)
     return depth == 0 && (*p == ';' || (*p == '}' && is_function));
 }
 
-/* Reads one declaration; its end. The first identifier that is followed by "(" names a function, the one after struct, union
- * or enum a type, the last one before the end a typedef. */
-static const char *read_declaration(declarations *x, const char *start)
+/* Reads one declaration of a text that ends at `end`; where the declaration ends. The first identifier that is followed by "("
+ * names a function, the one after struct, union or enum a type, the last one before the end a typedef. */
+static const char *read_declaration(declarations *x, const char *start, const char *end)
 {
     const char *p = start, *type_word = NULL, *last = NULL;
     size_t last_length = 0;
@@ -82,7 +82,7 @@ static const char *read_declaration(declarations *x, const char *start)
                 p++;
         } else if (starts_name(*p)) {
             const char *q = p;
-            size_t length = next_name(&q, p + strlen(p));
+            size_t length = next_name(&q, end);
             int is_type_word = same(p, length, "struct") || same(p, length, "union") || same(p, length, "enum");
             if (depth == 0 && !in_angle) {
                 is_typedef |= same(p, length, "typedef");
@@ -129,6 +129,7 @@ static int by_name(const void *a, const void *b)
 
 static void read_all(declarations *x)
 {
+    const char *text_end = device_text + strlen(device_text);
     for (const char *p = device_text; !x->broken;) {
         while (isspace((unsigned char)*p))
             p++;
@@ -138,7 +139,7 @@ static void read_all(declarations *x)
             x->broken = 1;
             break;
         }
-        const char *end = read_declaration(x, p);
+        const char *end = read_declaration(x, p, text_end);
         x->items[x->n_items++] = (declaration){ .start = p, .end = end };
         p = end;
     }

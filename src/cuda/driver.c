@@ -22,7 +22,8 @@ static ol_status load(driver *d, const char *operation, ol_error *error)
     DRIVER_FUNCTIONS(F)
 #undef F
     CUresult code = d->cuInit(0);
-    if (code == CUDA_SUCCESS)
+    d->has_no_device = code == CUDA_ERROR_NO_DEVICE;
+    if (code == CUDA_SUCCESS || code == CUDA_ERROR_NO_DEVICE)
         code = d->cuDriverGetVersion(&d->version);
     if (code != CUDA_SUCCESS) {
         ol_status status = driver_fail(d, code, "cuInit", operation, error);

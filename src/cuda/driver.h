@@ -83,6 +83,7 @@ enum {
 
 typedef struct driver {
     int version;                         /* 12040 for CUDA 12.4 */
+    int has_no_device;                   /* it said so when it was initialised, and serves no further call */
 #define F(name, symbol, arguments) CUresult (*name) arguments;
     DRIVER_FUNCTIONS(F)
 #undef F

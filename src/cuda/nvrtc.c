@@ -176,8 +176,9 @@ static ol_status compiler_fail(nvrtcProgram program, nvrtcResult code, const cha
     const char *line = strstr(log, "error");
     while (line && line > log && line[-1] != '\n')
         line--;
-    return fail(error, OL_ERROR_DEVICE, operation, "NVRTC %d.%d: %s (%d): %s", loaded.version.major, loaded.version.minor,
-                loaded.nvrtcGetErrorString ? loaded.nvrtcGetErrorString(code) : "", code, line ? line : *log ? log : "no log");
+    line = line ? line : *log ? log : "no log";
+    return fail(error, OL_ERROR_DEVICE, operation, "NVRTC %d.%d: %s (%d): %.*s", loaded.version.major, loaded.version.minor,
+                loaded.nvrtcGetErrorString ? loaded.nvrtcGetErrorString(code) : "", code, (int)strcspn(line, "\n"), line);
 }
 
 ol_status nvrtc_compile(const text *source, const char *name, const nvrtc_options *options, text *image, const char *operation, ol_error *error)

@@ -1,0 +1,164 @@
+/* Runs a launch of the fake driver: block by block, thread by thread, each thread as a coroutine, which a barrier or a refused access
+ * leaves. Without barriers one coroutine runs all threads in turn.
+ *
+ * Compiled without sanitizers, since it changes stacks. */
+#include "fake_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+enum { STACK_BYTES = 512 * 1024, N_PARAMETERS_MOST = 64 };
+
+typedef enum thread_state { THREAD_READY, THREAD_WAITS, THREAD_DONE } thread_state;
+
+typedef struct coroutine {
+    ucontext_t place;
+    char *stack;
+    thread_state state;
+} coroutine;
+
+static coroutine coroutines[1024];       /* their stacks are kept */
+static coroutine *running;
+static ucontext_t scheduler;
+
+static struct {
+    CUcontext context;
+    const op *launch;
+    const fake_image *image;
+    void *parameters[N_PARAMETERS_MOST];
+    CUresult refused;
+} now;
+
+/* ---- What a thread calls ---- */
+
+static void barrier(void)
+{
+    running->state = THREAD_WAITS;
+    swapcontext(&running->place, &scheduler);
+}
+
+static int lies_in(const char *p, unsigned long n_bytes, const char *start, const char *end) { return p >= start && p + n_bytes <= end; }
+
+/* Called before each access: the thread's stack, the image's constants, built-in variables, the parameters, and else the context's
+ * memory, aligned. Another access ends the launch. */
+static void access_memory(const void *address, unsigned long n_bytes, int stores)
+{
+    const char *p = address, *parameters = now.launch->parameters, *variables = (const char *)&fake.host;
+    if (lies_in(p, n_bytes, running->stack, running->stack + STACK_BYTES) || lies_in(p, n_bytes, now.image->start, now.image->end) ||
+        lies_in(p, n_bytes, variables, variables + sizeof fake.host) || lies_in(p, n_bytes, parameters, parameters + now.launch->n_bytes))
+        return;
+    /* Sizes that are moved at once are powers of two. */
+    if ((n_bytes & (n_bytes - 1)) == 0 && n_bytes <= 16 && (uintptr_t)p % n_bytes)
+        now.refused = fake_violate(MISALIGNED_ADDRESS, "%s %s %lu bytes at %p, which is misaligned", now.launch->function->kernel->name,
+                                   stores ? "stores" : "loads", n_bytes, address);
+    else
+        now.refused = fake_check_bytes(now.context, (uint64_t)(uintptr_t)p, n_bytes, stores ? "a kernel stores" : "a kernel loads");
+    if (now.refused)
+        setcontext(&scheduler);          /* for good */
+}
+
+/* ---- Coroutines ---- */
+
+static fake_place place_of(unsigned index, fake_place size)
+{
+    return (fake_place){ index % size.x, index / size.x % size.y, index / size.x / size.y };
+}
+
+static unsigned n_of(fake_place size) { return size.x * size.y * size.z; }
+
+static void run_thread(void)
+{
+    now.launch->function->kernel->thread(now.parameters);
+    running->state = THREAD_DONE;
+}
+
+static void run_all_threads(void)
+{
+    unsigned n_blocks = n_of(fake.host.grid), n_threads = n_of(fake.host.block);
+    for (unsigned b = 0; b < n_blocks; b++) {
+        fake.host.block_index = place_of(fake.backwards ? n_blocks - 1 - b : b, fake.host.grid);
+        for (unsigned t = 0; t < n_threads; t++) {
+            fake.host.thread_index = place_of(fake.backwards ? n_threads - 1 - t : t, fake.host.block);
+            now.launch->function->kernel->thread(now.parameters);
+        }
+    }
+    running->state = THREAD_DONE;
+}
+
+static int start(coroutine *c, void (*body)(void))
+{
+    if (!c->stack) {
+        void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+        if (stack == MAP_FAILED)
+            return 0;
+        c->stack = stack;
+    }
+    getcontext(&c->place);
+    c->place.uc_stack.ss_sp = c->stack;
+    c->place.uc_stack.ss_size = STACK_BYTES;
+    c->place.uc_link = &scheduler;
+    makecontext(&c->place, body, 0);
+    c->state = THREAD_READY;
+    return 1;
+}
+
+static void resume(coroutine *c)
+{
+    running = c;
+    swapcontext(&scheduler, &c->place);
+}
+
+/* One block, from barrier to barrier. All its threads must reach each, or none. */
+static CUresult run_block(unsigned n_threads)
+{
+    for (unsigned t = 0; t < n_threads; t++)
+        if (!start(&coroutines[t], run_thread))
+            return OUT_OF_MEMORY;
+    for (;;) {
+        unsigned n_waits = 0;
+        for (unsigned i = 0; i < n_threads; i++) {
+            unsigned t = fake.backwards ? n_threads - 1 - i : i;
+            if (coroutines[t].state == THREAD_DONE)
+                continue;
+            fake.host.thread_index = place_of(t, fake.host.block);
+            resume(&coroutines[t]);
+            if (now.refused)
+                return now.refused;
+            n_waits += coroutines[t].state == THREAD_WAITS;
+        }
+        if (n_waits == 0)
+            return 0;
+        if (n_waits != n_threads)
+            return fake_violate(LAUNCH_FAILED, "%u of %u threads of a block reach a barrier", n_waits, n_threads);
+    }
+}
+
+CUresult fake_threads(CUcontext context, const op *launch)
+{
+    const fake_kernel *k = launch->function->kernel;
+    char *at = launch->parameters;
+    CUresult code = 0;
+    now.context = context;
+    now.launch = launch;
+    now.image = launch->function->module->image;
+    now.refused = 0;
+    for (int i = 0; i < k->n_parameters && i < N_PARAMETERS_MOST; i++) {
+        now.parameters[i] = at;
+        at += (k->sizes[i] + 15) / 16 * 16;
+    }
+    fake.host = (fake_host){ .grid = launch->grid, .block = launch->block, .barrier = barrier, .access = access_memory };
+    if (!now.image->has_barriers) {
+        if (!start(&coroutines[0], run_all_threads))
+            return OUT_OF_MEMORY;
+        resume(&coroutines[0]);
+        return now.refused;
+    }
+    unsigned n_blocks = n_of(launch->grid), n_threads = n_of(launch->block);
+    for (unsigned b = 0; b < n_blocks && !code; b++) {
+        fake.host.block_index = place_of(fake.backwards ? n_blocks - 1 - b : b, launch->grid);
+        code = run_block(n_threads);
+    }
+    return code;
+}
