@@ -1,5 +1,6 @@
 /* The fake NVRTC's compilations: the text between fake_device.h and a table of its kernels, compiled by the host's C++ compiler in
- * a folder that is gone afterwards. Built with FAKE_CXX, FAKE_CXX_CHECKS (options, or "") and FAKE_DEVICE_FOLDER (CMakeLists.txt). */
+ * a folder that is gone afterwards. Built with FAKE_CXX, FAKE_CXX_CHECKS (options, or "") and FAKE_DEVICE_FOLDER
+ * (CMakeLists.txt). */
 #include "fake_compile.h"
 
 #include "fake_image.h"
