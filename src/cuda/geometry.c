@@ -18,10 +18,11 @@ typedef struct filler {
     const kernel *k;
     const function_limits *limits;
     uint64_t *words;
+    uint32_t n_tensors;
     uint32_t n_words, n_groups;          /* so far */
     uint64_t n_threads;                  /* of all groups */
     uint32_t header_words;               /* of a group */
-    int several;
+    int several, in_turn;
     geometry_addresses *addresses;
 } filler;
 
@@ -95,16 +96,19 @@ static int has_lanes(const filler *f, const space *s, int64_t n_rows)
     return 1;
 }
 
+static uint64_t pack(uint64_t lower, uint64_t upper)
+{
+    return (lower & UINT32_MAX) | upper << 32;
+}
+
 static void put_view(filler *f, const space *s, uint32_t tensor, int lanes, uint32_t at)
 {
     const view *v = &s->views[tensor];
     uint64_t *w = f->words + at;
     geometry_addresses *a = f->addresses;
     w[VIEW_DATA] = (uint64_t)(uintptr_t)v->data;
-    w[VIEW_HOW] = view_how(s, v, lanes);
-    w[VIEW_STEP] = (uint64_t)v->strides[s->rank - 1];
-    for (int d = 0; d < s->rank - 1; d++)
-        w[VIEW_STRIDES + d] = (uint64_t)v->strides[s->rank - 2 - d];
+    w[VIEW_STEP] = pack((uint64_t)v->strides[s->rank - 1], view_how(s, v, lanes));
+    w[VIEW_STRIDES] = pack(s->rank > 1 ? (uint64_t)v->strides[s->rank - 2] : 0, s->rank > 2 ? (uint64_t)v->strides[s->rank - 3] : 0);
     if (a->n < GEOMETRY_ADDRESSES) {
         a->words[a->n] = (uint16_t)(at + VIEW_DATA);
         a->tensors[a->n] = (uint16_t)tensor;
@@ -112,38 +116,58 @@ static void put_view(filler *f, const space *s, uint32_t tensor, int lanes, uint
     a->n += a->n <= GEOMETRY_ADDRESSES;
 }
 
+/* Divides n < 2^31 by d: n m >> shift, m = 2^shift / d rounded up, shift = 31 + log2(d) rounded up. m d exceeds 2^shift by less than
+ * d <= 2^(shift - 31), and n times that is less than 2^shift. */
+static uint64_t division_by(uint32_t d)
+{
+    uint32_t shift = 31;
+    while ((uint64_t)1 << (shift - 31) < d)
+        shift++;
+    return pack((((uint64_t)1 << shift) + d - 1) / d, shift);
+}
+
 /* Threads of a group: columns first, then rows, up to so many that each has several rows to use what it hoists for. */
 static void choose_threads(filler *f, uint64_t *group, uint64_t columns, uint64_t n_rows)
 {
     uint64_t most = (uint64_t)f->limits->max_threads * f->limits->blocks_per_multiprocessor * f->limits->n_multiprocessors *
                     (group[GROUP_HOISTED] ? 1 : WAVES);
-    if (f->words[WORDS_IN_TURN])
+    if (f->in_turn)
         most = f->limits->max_threads;
     uint32_t column_threads = lesser(columns, most);
     uint32_t row_threads = lesser(n_rows, most / column_threads);
-    group[GROUP_COLUMN_THREADS] = column_threads;
-    group[GROUP_ROW_THREADS] = row_threads;
+    group[GROUP_THREADS] = pack(column_threads, row_threads);
+    group[GROUP_DIVISION] = division_by(column_threads);
     f->n_threads += (uint64_t)column_threads * row_threads;
+}
+
+/* The far part: extents, then step and strides by view, in the order of the views; the block was zeroed. */
+static void put_far(filler *f, const space *s)
+{
+    uint32_t outer = (uint32_t)s->rank - 1;
+    for (uint32_t d = 0; d < outer; d++)
+        f->words[f->n_words++] = (uint64_t)s->dims[outer - 1 - d];
+    for (uint32_t u = 0; u < s->n_used; u++) {
+        const view *v = &s->views[s->used[u]];
+        uint64_t *w = f->words + f->n_words + (f->several ? u : s->used[u]) * (1 + outer);
+        for (uint32_t d = 0; d <= outer; d++)
+            w[d] = (uint64_t)v->strides[outer - d];
+    }
+    f->n_words += (f->several ? s->n_used : f->n_tensors) * (1 + outer);
 }
 
 static void put_group(filler *f, const space *s)
 {
     uint64_t *group = f->words + WORDS_HEAD + f->n_groups * f->header_words;
-    uint32_t outer = (uint32_t)s->rank - 1, view_size = VIEW_STRIDES + outer;
-    uint32_t n_tensors = (uint32_t)(s->composite->traced->n_inputs + s->composite->traced->n_outputs);
+    uint32_t outer = (uint32_t)s->rank - 1;
     int64_t n_rows = 1, row = s->dims[s->rank - 1];
     for (uint32_t j = 0; j < outer; j++)
         n_rows *= s->dims[j];
-    int lanes = has_lanes(f, s, n_rows) ? f->k->lanes : 1;
-    memset(group, 0, f->header_words * sizeof *group);
-    group[GROUP_FLAGS] = (lanes > 1 ? GROUP_LANES : 0) | (is_wide(s, n_rows) ? GROUP_WIDE : 0);
-    group[GROUP_OUTER] = outer;
+    int lanes = has_lanes(f, s, n_rows) ? f->k->lanes : 1, far = outer > WORDS_NEAR_OUTER || is_wide(s, n_rows);
+    group[GROUP_FLAGS] = pack((lanes > 1 ? GROUP_LANES : 0) | (far ? GROUP_FAR : 0), outer);
     group[GROUP_ROWS] = (uint64_t)n_rows;
     group[GROUP_ROW] = (uint64_t)row;
-    group[GROUP_VIEWS] = f->n_words;
     group[GROUP_HOISTED] = hoisted_bits(s, f->k, n_rows);
-    for (uint32_t d = 0; d < outer; d++)
-        group[GROUP_DIMS + d] = (uint64_t)s->dims[outer - 1 - d];
+    group[GROUP_BLOCKS] = pack(0, f->n_words);
     choose_threads(f, group, ((uint64_t)row + (uint64_t)lanes - 1) / (uint64_t)lanes, (uint64_t)n_rows);
     if (f->several) {
         uint64_t *clusters = group + GROUP_CLUSTERS, *map = clusters + kernel_cluster_words(f->k);
@@ -151,13 +175,13 @@ static void put_group(filler *f, const space *s)
             clusters[f->k->cluster[i] / 64] |= (uint64_t)(s->active[i] != 0) << f->k->cluster[i] % 64;
         for (uint32_t u = 0; u < s->n_used; u++)
             map[s->used[u] / 4] |= (uint64_t)u << s->used[u] % 4 * 16;
-        for (uint32_t u = 0; u < s->n_used; u++, f->n_words += view_size)
-            put_view(f, s, s->used[u], lanes, f->n_words);
-    } else {
-        for (uint32_t u = 0; u < s->n_used; u++)
-            put_view(f, s, s->used[u], lanes, f->n_words + s->used[u] * view_size);
-        f->n_words += n_tensors * view_size;
     }
+    for (uint32_t u = 0; u < s->n_used; u++)
+        put_view(f, s, s->used[u], lanes, f->n_words + (f->several ? u : s->used[u]) * VIEW_WORDS);
+    f->n_words += (f->several ? s->n_used : f->n_tensors) * VIEW_WORDS;
+    group[GROUP_EXTENT] = pack(outer > 1 ? (uint64_t)s->dims[outer - 1] : 1, f->n_words);
+    if (far)
+        put_far(f, s);
     f->n_groups++;
 }
 
@@ -177,13 +201,13 @@ static geometry choose_grid(filler *f)
     uint64_t *group = f->words + WORDS_HEAD;
     uint64_t block = (f->n_threads + l->n_multiprocessors - 1) / l->n_multiprocessors;
     uint32_t blocks = 0;
-    if (f->words[WORDS_IN_TURN])
+    if (f->in_turn)
         block = l->max_threads;
     block = lesser((block + WARP - 1) / WARP * WARP, l->max_threads);
     for (uint32_t g = 0; g < f->n_groups; g++, group += f->header_words) {
-        uint64_t threads = group[GROUP_COLUMN_THREADS] * group[GROUP_ROW_THREADS];
-        blocks = f->words[WORDS_IN_TURN] ? 1 : blocks + (uint32_t)((threads + block - 1) / block);
-        group[GROUP_LAST_BLOCK] = blocks;
+        uint64_t threads = (group[GROUP_THREADS] & UINT32_MAX) * (group[GROUP_THREADS] >> 32);
+        blocks = f->in_turn ? 1 : blocks + (uint32_t)((threads + block - 1) / block);
+        group[GROUP_BLOCKS] |= blocks;
     }
     return (geometry){ .grid = blocks, .block = (uint32_t)block, .n_words = f->n_words };
 }
@@ -192,22 +216,23 @@ geometry geometry_of(const ol_composite *c, const kernel *k, const function_limi
                      int in_place, void *space_block, uint64_t *words, geometry_addresses *addresses)
 {
     space s;
-    uint32_t n_outputs = (uint32_t)c->traced->n_outputs, n_tensors = (uint32_t)c->traced->n_inputs + n_outputs;
+    uint32_t n_outputs = (uint32_t)c->traced->n_outputs;
     filler f = { .c = c, .k = k, .limits = limits, .words = words, .addresses = addresses, .header_words = GROUP_CLUSTERS };
+    f.n_tensors = (uint32_t)c->traced->n_inputs + n_outputs;
     space_begin(&s, c, space_block);
     uint32_t n_groups = space_groups(&s, outputs);
     f.several = n_groups > 1;
+    f.in_turn = f.several && in_place && must_take_turns(c, inputs, outputs);
     if (f.several)
-        f.header_words += (uint32_t)(kernel_cluster_words(k) + kernel_map_words(n_tensors));
+        f.header_words += (uint32_t)(kernel_cluster_words(k) + kernel_map_words(f.n_tensors));
     addresses->n = 0;
     memset(words, 0, k->n_words * sizeof *words);
-    words[WORDS_IN_TURN] = f.several && in_place && (uint64_t)must_take_turns(c, inputs, outputs);
     f.n_words = WORDS_HEAD + n_groups * f.header_words;
     for (uint32_t first = 0, n; first < n_outputs; first += n) {
         n = f.several ? space_group_size(&s, outputs, first) : n_outputs;
         if (space_of_group(&s, inputs, outputs, s.order + first, n, !f.several))
             put_group(&f, &s);
     }
-    words[WORDS_GROUPS] = f.several ? f.n_groups : 0;
+    words[WORDS_GROUPS] = f.several ? pack(f.n_groups, (uint64_t)f.in_turn) : 0;
     return choose_grid(&f);
 }

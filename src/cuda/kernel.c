@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define INLINED_INSTRUCTIONS 48          /* of a program that is inlined: the compiler's time grows with them */
+#define HOISTED_COST 8                   /* of a value that is worth hoisting: in units of primitives.def */
 #define LANES_INSTRUCTIONS 256           /* of a program whose threads take several elements: registers */
 
 /* ---- Clusters: by refinement of "all in one", output by output. Costs the sum of what the outputs reach. ---- */
@@ -103,12 +104,12 @@ static int choose_lanes(const graph *g, const program *p)
     return (int)(16 / (narrowest < 2 ? 2 : narrowest));
 }
 
-/* The most words that a replay can need: each output a group of its own, no dimension collapsed. */
+/* The most words that a replay can need: each output a group of its own, no dimension collapsed, all far. */
 static size_t most_words(const kernel *k, const graph *g, const dependencies *d)
 {
-    size_t n_tensors = (size_t)g->n_inputs + (size_t)g->n_outputs, view = VIEW_STRIDES + WORDS_OUTER;
-    size_t one_group = WORDS_HEAD + GROUP_CLUSTERS + n_tensors * view;
-    size_t each = GROUP_CLUSTERS + kernel_cluster_words(k) + kernel_map_words(n_tensors) + view, many = WORDS_HEAD;
+    size_t n_tensors = (size_t)g->n_inputs + (size_t)g->n_outputs, view = VIEW_WORDS + 1 + WORDS_OUTER;
+    size_t one_group = WORDS_HEAD + GROUP_CLUSTERS + WORDS_OUTER + n_tensors * view;
+    size_t each = GROUP_CLUSTERS + kernel_cluster_words(k) + kernel_map_words(n_tensors) + WORDS_OUTER + view, many = WORDS_HEAD;
     if (g->n_outputs == 1)
         return one_group;
     for (int32_t o = 0; o < g->n_outputs; o++) {
@@ -128,14 +129,25 @@ static void make_name(kernel *k, const char *name)
             *p = '_';
 }
 
-static void find_hoisted(kernel *k, const program *prog)
+/* The cost of what a node is computed from, down to inputs and constants, each part counted as often as it is used; up to `most`. */
+static unsigned cost_of(const graph *g, uint32_t index, unsigned most)
+{
+    const node *n = &g->nodes[index];
+    unsigned cost = n->kind == NODE_PRIMITIVE ? primitive_table[n->primitive].cost : n->kind == NODE_ASTYPE;
+    for (int o = 0; o < node_reads(n) && cost < most; o++)
+        cost += cost_of(g, n->operands[o], most - cost);
+    return cost;
+}
+
+/* Values that are worth registers in every thread for the rows in which they might be the same: not loads, nor what costs little. */
+static void find_hoisted(kernel *k, const graph *g, const program *prog)
 {
     int8_t bit = 0;
     for (size_t i = 0; i < k->n_instructions; i++) {
         const instruction *in = &prog->instructions[i];
         int is_output = 0;
         k->hoisted[i] = -1;
-        if (!prog->hoists || !in->keeps_register || in->kind == INSTRUCTION_CONSTANT)
+        if (!prog->hoists || !in->keeps_register || in->kind == INSTRUCTION_CONSTANT || cost_of(g, in->node, HOISTED_COST) < HOISTED_COST)
             continue;
         for (int32_t o = 0; o < prog->n_outputs; o++)
             is_output |= prog->output_registers[o] == in->result;
@@ -159,7 +171,7 @@ ol_status kernel_create(const graph *g, const program *p, const dependencies *d,
         return fail(error, OL_ERROR_MEMORY, g->name, "no memory for the kernel of %zu instructions", p->n_instructions);
     }
     make_name(k, g->name);
-    find_hoisted(k, p);
+    find_hoisted(k, g, p);
     k->lanes = choose_lanes(g, p);
     k->called = k->n_instructions > INLINED_INSTRUCTIONS;
     k->n_words = most_words(k, g, d);

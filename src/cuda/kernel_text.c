@@ -1,14 +1,15 @@
 /* From a composite's program to the text of its kernel.
  *
- * The text is one function template over N, the elements that a thread takes at a time, and the kernel that calls it for the
- * group of the thread's block:
+ * The text is one function template over N, the elements that a thread takes at a time, and FAR, whether offsets need all
+ * generality (words.h), and the kernel that calls it for the group of the thread's block:
  *
  *     for the columns of this thread                       N elements side by side in a row
  *         for the rows of this thread
  *             loads, operations, stores                    in ifs by the outputs that need them; what is the same for every
  *                                                          row ("hoisted", decided by the shapes of a replay) at the first one
  *
- * A value is an array of N. Every load of an element comes before the stores to it, which in-place outputs need. The compiler's
+ * A value is an array of N. Where registers allow it all loads come first: the GPU waits where a loaded value is used, so that
+ * loads with nothing between them wait together. Every load of an element comes before the stores to it, which in-place outputs need. The compiler's
  * time grows with the text, so nothing is written twice. */
 #include "cuda/device_text.h"
 #include "cuda/kernel.h"
@@ -24,6 +25,8 @@ typedef struct writer {
     const program *p;
     text *t;
     uint8_t *needed;                     /* by instruction: in the loop over rows, not only inside of a hoisted value */
+    uint64_t *parts_of;                  /* by instruction: the hoistable values that it is a part of, by their bits */
+    int loads_first;                     /* all loads come before what is computed, so that none waits for another's use */
     uint32_t *tree;                      /* by node: the instruction + 1 whose tree it was last found to be in */
     uint32_t *instruction_of;            /* by node */
     uint32_t *stack;
@@ -71,9 +74,12 @@ static void mark_needed(writer *w)
         const node *n = node_at(w, instruction_at(w, i)->node);
         if (!w->needed[i])
             continue;
-        if (w->k->hoisted[i] >= 0)
+        if (w->k->hoisted[i] >= 0) {
             mark_tree(w, i);
-        else
+            for (size_t j = 0; j < i; j++)
+                if (w->tree[instruction_at(w, j)->node] == i + 1)
+                    w->parts_of[j] |= (uint64_t)1 << w->k->hoisted[i];
+        } else
             for (int o = 0; o < node_reads(n); o++)
                 w->needed[w->instruction_of[n->operands[o]]] = 1;
     }
@@ -110,12 +116,55 @@ static int is_quick(const writer *w, const node *n)
     }
 }
 
+static int is_output(const writer *w, uint32_t n)
+{
+    for (int32_t o = 0; o < w->g->n_outputs; o++)
+        if (w->g->outputs[o] == n)
+            return 1;
+    return 0;
+}
+
+/* An operation of one instruction, without making a NaN canonical: for values that no output shows, since every primitive takes
+ * any NaN for one and makes its own canonical. NULL where there is none. */
+static const char *bare_operation(const node *n, ol_dtype operand)
+{
+    if (n->dtype != OL_FLOAT32)
+        return NULL;
+    if (n->kind == NODE_ASTYPE && operand == OL_BFLOAT16)
+        return "num_widen_bf16";
+    if (n->kind == NODE_ASTYPE && operand == OL_FLOAT16)
+        return "num_widen_f16";
+    if (n->kind != NODE_PRIMITIVE || operand != OL_FLOAT32)
+        return NULL;
+    switch (n->primitive) {
+    case PRIMITIVE_negative: return "-";
+    case PRIMITIVE_add: return "+";
+    case PRIMITIVE_subtract: return "-";
+    case PRIMITIVE_multiply: return "*";
+    default: return NULL;
+    }
+}
+
+static void put_bare(writer *w, const node *n, const char *operation)
+{
+    if (n->n_operands == 2) {
+        put_operand(w, n->operands[0]);
+        text_add(w->t, " %s ", operation);
+        put_operand(w, n->operands[1]);
+        text_add(w->t, ";\n");
+    } else {
+        text_add(w->t, "%s(", operation);
+        put_operand(w, n->operands[0]);
+        text_add(w->t, ");\n");
+    }
+}
+
 /* The statement that gives a declared value its elements. */
 static void put_statement(writer *w, const instruction *in, int indent)
 {
     const node *n = node_at(w, in->node);
     if (in->kind == INSTRUCTION_LOAD) {
-        text_add(w->t, "%*skernel_load(v%u, kernel_place(group, view%u, row, column), view%u, count);\n", indent, "", in->node,
+        text_add(w->t, "%*skernel_load(v%u, kernel_place<FAR>(words, group, several, view%u, row, column), view%u, count);\n", indent, "", in->node,
                  (unsigned)in->payload, (unsigned)in->payload);
         return;
     }
@@ -124,7 +173,12 @@ static void put_statement(writer *w, const instruction *in, int indent)
         return;
     }
     ol_dtype operand = graph_dtype(w->g, n->operands[n->kind == NODE_BROADCAST_LIKE ? 0 : n->n_operands - 1]);
+    const char *bare = is_output(w, in->node) ? NULL : bare_operation(n, operand);
     text_add(w->t, "%*sLANES v%u[i] = ", indent, "", in->node);
+    if (bare) {
+        put_bare(w, n, bare);
+        return;
+    }
     if (n->kind == NODE_PRIMITIVE)
         text_add(w->t, "num_%s_%s(", primitive_table[n->primitive].name, suffixes[operand]);
     else
@@ -136,6 +190,12 @@ static void put_statement(writer *w, const instruction *in, int indent)
     text_add(w->t, ");\n");
 }
 
+/* Whether it is a load that comes first. */
+static int is_early(const writer *w, const instruction *in)
+{
+    return w->loads_first && in->kind == INSTRUCTION_LOAD;
+}
+
 /* A hoistable value with what it alone is made of, unless an earlier row's is kept. */
 static void put_hoistable(writer *w, size_t i, int indent)
 {
@@ -144,7 +204,7 @@ static void put_hoistable(writer *w, size_t i, int indent)
     text_add(w->t, "%*sif (!(kept >> %d & 1)) {\n", indent, "", w->k->hoisted[i]);
     for (size_t j = 0; j < i; j++) {
         const instruction *part = instruction_at(w, j);
-        if (w->tree[part->node] == i + 1 && part->kind != INSTRUCTION_CONSTANT) {
+        if (w->tree[part->node] == i + 1 && part->kind != INSTRUCTION_CONSTANT && !is_early(w, part)) {
             put_declaration(w, part, indent + 4);
             put_statement(w, part, indent + 4);
         }
@@ -167,18 +227,39 @@ static void enter_cluster(writer *w, uint32_t *open, uint32_t cluster)
     *open = cluster;
 }
 
+/* The loads, each where something that is computed needs it. */
+static void put_loads(writer *w)
+{
+    uint32_t open = NODE_NONE;
+    int indent = w->k->n_clusters < 2 ? 12 : 16;
+    for (size_t i = 0; i < w->k->n_instructions; i++) {
+        const instruction *in = instruction_at(w, i);
+        if (!is_early(w, in) || (!w->needed[i] && !w->parts_of[i]))
+            continue;
+        enter_cluster(w, &open, w->k->cluster[i]);
+        if (w->k->hoisted[i] >= 0)
+            text_add(w->t, "%*sif (!(kept >> %d & 1))\n    ", indent, "", w->k->hoisted[i]);
+        else if (!w->needed[i])
+            text_add(w->t, "%*sif (~kept & 0x%" PRIx64 "ull)\n    ", indent, "", w->parts_of[i]);
+        put_statement(w, in, indent);
+    }
+    enter_cluster(w, &open, NODE_NONE);
+}
+
 static void put_values(writer *w)
 {
     uint32_t open = NODE_NONE;
     int indent = w->k->n_clusters < 2 ? 12 : 16;
     for (size_t i = 0; i < w->k->n_instructions; i++) {
         const instruction *in = instruction_at(w, i);
-        if (w->needed[i] && in->kind != INSTRUCTION_CONSTANT && w->k->hoisted[i] < 0)
+        if ((w->needed[i] || (is_early(w, in) && w->parts_of[i])) && in->kind != INSTRUCTION_CONSTANT && w->k->hoisted[i] < 0)
             put_declaration(w, in, 12);
     }
+    if (w->loads_first)
+        put_loads(w);
     for (size_t i = 0; i < w->k->n_instructions; i++) {
         const instruction *in = instruction_at(w, i);
-        if (!w->needed[i] || in->kind == INSTRUCTION_CONSTANT)
+        if (!w->needed[i] || in->kind == INSTRUCTION_CONSTANT || is_early(w, in))
             continue;
         enter_cluster(w, &open, w->k->cluster[i]);
         if (w->k->hoisted[i] >= 0)
@@ -196,7 +277,7 @@ static void put_stores(writer *w)
     int indent = w->k->n_clusters < 2 ? 12 : 16;
     for (int32_t o = 0; o < g->n_outputs; o++) {
         enter_cluster(w, &open, w->k->cluster[w->instruction_of[g->outputs[o]]]);
-        text_add(w->t, "%*skernel_store(v%u, kernel_place(group, view%d, row, column), view%d, count);\n", indent, "", g->outputs[o],
+        text_add(w->t, "%*skernel_store(v%u, kernel_place<FAR>(words, group, several, view%d, row, column), view%d, count);\n", indent, "", g->outputs[o],
                  (int)(g->n_inputs + o), (int)(g->n_inputs + o));
     }
     enter_cluster(w, &open, NODE_NONE);
@@ -210,40 +291,43 @@ static void put_group_function(writer *w)
     const kernel *k = w->k;
     text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n\n"
                    "/* One group's share of a thread. */\n"
-                   "template <int N> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
+                   "template <int N, bool FAR> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
                    "    const bool several = %s;\n",
-             k->name, k->n_clusters < 2 ? "false" : "words[WORDS_GROUPS] != 0");
+             k->name, k->n_clusters < 2 ? "false" : "kernel_lower(words[WORDS_GROUPS]) != 0");
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
         text_add(w->t, "    const uint64_t *view%d = kernel_view(words, group, several, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
     text_add(w->t, "    const uint64_t n_rows = group[GROUP_ROWS], n_columns = group[GROUP_ROW], hoisted = group[GROUP_HOISTED];\n"
-                   "    const uint32_t column_threads = (uint32_t)group[GROUP_COLUMN_THREADS], row_threads = (uint32_t)group[GROUP_ROW_THREADS];\n"
-                   "    if (thread / column_threads >= row_threads) return;\n");
+                   "    const uint32_t column_threads = kernel_lower(group[GROUP_THREADS]), row_threads = kernel_upper(group[GROUP_THREADS]);\n"
+                   "    const kernel_start start = kernel_start_of(group, thread);\n"
+                   "    if (start.row >= row_threads) return;\n");
     for (size_t i = 0; i < k->n_instructions; i++)
         if (instruction_at(w, i)->kind == INSTRUCTION_CONSTANT)
             put_constant(w, instruction_at(w, i));
-    text_add(w->t, "    for (uint64_t column = (uint64_t)(thread %% column_threads) * N; column < n_columns; column += (uint64_t)column_threads * N) {\n"
+    text_add(w->t, "    for (uint64_t column = (uint64_t)start.column * N; column < n_columns; column += (uint64_t)column_threads * N) {\n"
                    "        const uint32_t count = n_columns - column < N ? (uint32_t)(n_columns - column) : N;\n");
     for (size_t i = 0; i < k->n_instructions; i++)
         if (k->hoisted[i] >= 0)
             put_declaration(w, instruction_at(w, i), 8);
     text_add(w->t, "        uint64_t kept = 0;\n"
-                   "        for (uint64_t r = thread / column_threads; r < n_rows; r += row_threads) {\n"
-                   "            const kernel_row row = kernel_locate(group, r);\n");
+                   "        for (uint64_t r = start.row; r < n_rows; r += row_threads) {\n"
+                   "            const kernel_row row = kernel_locate<FAR>(group, r);\n");
     put_values(w);
     put_stores(w);
-    text_add(w->t, "            kept = hoisted;\n        }\n    }\n}\n\n");
+    text_add(w->t, "            kept = hoisted;\n        }\n    }\n}\n\n"
+                   "/* Called, so that the registers of its calls are not the others'. */\n"
+                   "static __device__ __noinline__ void %s_far(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
+                   "    %s_group<1, true>(words, group, thread);\n}\n\n",
+             k->name, k->name);
 }
 
 /* Calls the function for the group's flags. */
 static void put_call(writer *w, int indent)
 {
     const kernel *k = w->k;
+    text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_FAR) %s_far(words, group, thread);\n", indent, "", k->name);
     if (k->lanes > 1)
-        text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_LANES) %s_group<%d>(words, group, thread);\n%*selse ", indent, "", k->name, k->lanes,
-                 indent, "");
-    else
-        text_add(w->t, "%*s", indent, "");
-    text_add(w->t, "%s_group<1>(words, group, thread);\n", k->name);
+        text_add(w->t, "%*selse if (group[GROUP_FLAGS] & GROUP_LANES) %s_group<%d, false>(words, group, thread);\n", indent, "", k->name, k->lanes);
+    text_add(w->t, "%*selse %s_group<1, false>(words, group, thread);\n", indent, "", k->name);
 }
 
 static void put_kernel_function(writer *w)
@@ -259,24 +343,32 @@ static void put_kernel_function(writer *w)
                    "    uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;\n");
     if (k->n_clusters >= 2)
         text_add(w->t, "    uint32_t first = 0;\n"
-                       "    uint64_t g = 0;\n"
+                       "    uint32_t g = 0;\n"
                        "    do {\n"
-                       "        uint32_t last = words[WORDS_GROUPS] ? (uint32_t)group[GROUP_LAST_BLOCK] : gridDim.x;\n"
+                       "        uint32_t last = kernel_lower(words[WORDS_GROUPS]) ? kernel_lower(group[GROUP_BLOCKS]) : gridDim.x;\n"
                        "        if (blockIdx.x >= first && blockIdx.x < last) {\n"
                        "            thread = (blockIdx.x - first) * blockDim.x + threadIdx.x;\n");
     put_call(w, k->n_clusters < 2 ? 4 : 12);
     if (k->n_clusters >= 2)
         text_add(w->t, "        }\n"
-                       "        if (words[WORDS_IN_TURN]) __syncthreads();\n"
+                       "        if (kernel_upper(words[WORDS_GROUPS])) __syncthreads();\n"
                        "        else first = last;\n"
                        "        group += GROUP_CLUSTERS + %zu;\n"
-                       "    } while (++g < words[WORDS_GROUPS]);\n",
+                       "    } while (++g < kernel_lower(words[WORDS_GROUPS]));\n",
                  kernel_cluster_words(k) + kernel_map_words((size_t)w->g->n_inputs + (size_t)w->g->n_outputs));
     text_add(w->t, "}\n");
 }
 
+/* Bytes of a thread's loads, for which registers are always found. */
+#define EARLY_BYTES 160
+
 static void write_text(writer *w)
 {
+    size_t n_bytes = 0;
+    for (size_t i = 0; i < w->k->n_instructions; i++)
+        if (instruction_at(w, i)->kind == INSTRUCTION_LOAD)
+            n_bytes += (size_t)w->k->lanes * dtype_sizes[instruction_at(w, i)->dtype];
+    w->loads_first = n_bytes <= EARLY_BYTES;
     mark_needed(w);
     put_group_function(w);
     put_kernel_function(w);
@@ -288,10 +380,12 @@ ol_status kernel_text(const kernel *k, const graph *g, const program *p, text *o
     text function = { .allocator = *a };
     size_t n_nodes = g->n_nodes, by_node = memory_size(n_nodes, sizeof(uint32_t));
     writer w = { .k = k, .g = g, .p = p, .t = &function, .needed = memory_take(a, k->n_instructions) };
+    size_t by_instruction = memory_size(k->n_instructions, sizeof *w.parts_of);
+    w.parts_of = memory_take(a, by_instruction);
     w.tree = memory_take(a, by_node);
     w.instruction_of = memory_take(a, by_node);
     w.stack = memory_take(a, by_node);
-    int ok = w.needed && w.tree && w.instruction_of && w.stack;
+    int ok = w.needed && w.parts_of && w.tree && w.instruction_of && w.stack;
     if (ok) {
         for (size_t i = 0; i < k->n_instructions; i++)
             w.instruction_of[p->instructions[i].node] = (uint32_t)i;
@@ -302,6 +396,7 @@ ol_status kernel_text(const kernel *k, const graph *g, const program *p, text *o
         ok = !function.broken && !out->broken;
     }
     memory_give(a, w.needed, k->n_instructions);
+    memory_give(a, w.parts_of, by_instruction);
     memory_give(a, w.tree, by_node);
     memory_give(a, w.instruction_of, by_node);
     memory_give(a, w.stack, by_node);

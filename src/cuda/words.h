@@ -1,46 +1,47 @@
 /* What a replay passes to a kernel: an array of 64-bit words, of the layout below. Read by the host's side as C and by the
- * kernel's text (kernel_support.h).
+ * kernel's text (kernel_support.h). Small, since a kernel's first look at its parameters is slow.
  *
- *     word 0, 1             the number of groups, or 0 where one group is all the outputs; 1 where one block does all groups in turn
+ *     word 0                the number of groups, or 0 where one group is all the outputs; above it, from bit 32 on, 1 where
+ *                           one block does all groups in turn
  *     groups                GROUP_CLUSTERS words each and, where one is not all the outputs, a bit by cluster of instructions
  *                           that says whether the group's outputs need it, and the number of each tensor's view in the
  *                           group, four to a word
- *     views                 of each group from word GROUP_VIEWS on: of all tensors, inputs first, where it is all the
- *                           outputs; else of those it uses
+ *     views                 of each group from word GROUP_VIEWS on, VIEW_WORDS each: of all tensors, inputs first, where it
+ *                           is all the outputs; else of those it uses
+ *     far parts             of each group that is GROUP_FAR: the extents of its outer dimensions, then for each view its step
+ *                           and strides
  *
  * A group is the outputs of one shape (space.h). Sizes and strides are in bytes, counts in elements. Dimensions outside of the
- * row are counted from the innermost. */
+ * row ("outer") are counted from the innermost. "a | b" are the lower and the upper half of a word. */
 #ifndef OL_CUDA_WORDS_H
 #define OL_CUDA_WORDS_H
 
-enum words_head { WORDS_GROUPS = 0, WORDS_IN_TURN = 1, WORDS_HEAD = 2 };
+enum words_head { WORDS_GROUPS = 0, WORDS_HEAD = 1 };
 
-enum words_outer { WORDS_OUTER = 7 };    /* dimensions outside of a row, at most */
+enum words_outer { WORDS_OUTER = 7, WORDS_NEAR_OUTER = 2 };    /* outer dimensions, at most; and those of a group that is not far */
 
 enum group_words {
-    GROUP_LAST_BLOCK = 0,                /* the group has the blocks below this one, from where the one before it ends */
-    GROUP_FLAGS = 1,
-    GROUP_OUTER = 2,                     /* dimensions outside of the row */
-    GROUP_ROWS = 3,
-    GROUP_ROW = 4,                       /* elements of a row */
-    GROUP_COLUMN_THREADS = 5,            /* threads side by side in a row */
-    GROUP_ROW_THREADS = 6,               /* and how many such */
-    GROUP_VIEWS = 7,                     /* the word where its views start */
-    GROUP_HOISTED = 8,                   /* by value that can be: whether it is the same for every row */
-    GROUP_DIMS = 9,                      /* the extents of the dimensions outside of the row */
-    GROUP_CLUSTERS = 16
+    GROUP_THREADS = 0,                   /* side by side in a row | how many such */
+    GROUP_DIVISION = 1,                  /* division by the first of these: n / d = n * lower half >> upper half, for n < 2^31 */
+    GROUP_ROWS = 2,
+    GROUP_ROW = 3,                       /* elements of a row */
+    GROUP_HOISTED = 4,                   /* by value that can be: whether it is the same for every row */
+    GROUP_FLAGS = 5,                     /* | the number of outer dimensions */
+    GROUP_EXTENT = 6,                    /* of the innermost of two outer dimensions | the word where the far part starts */
+    GROUP_BLOCKS = 7,                    /* the group has the blocks below this, from where the one before ends | the word of its views */
+    GROUP_CLUSTERS = 8
 };
 
 enum group_flags {
     GROUP_LANES = 1,                     /* a thread takes several elements at a time, not one */
-    GROUP_WIDE = 2                       /* row numbers or offsets need more than 31 bits */
+    GROUP_FAR = 2                        /* row numbers or offsets need more than 31 bits, or there are more than two outer dimensions */
 };
 
 enum view_words {
     VIEW_DATA = 0,
-    VIEW_HOW = 1,
-    VIEW_STEP = 2,                       /* from element to element in a row */
-    VIEW_STRIDES = 3                     /* of the dimensions outside of the row; as many as the group has */
+    VIEW_STEP = 1,                       /* from element to element in a row | enum view_how */
+    VIEW_STRIDES = 2,                    /* of the two outer dimensions of a group that is not far */
+    VIEW_WORDS = 3
 };
 
 enum view_how {

@@ -52,6 +52,13 @@
 #endif
 #endif
 
+/* x / y where a few units in the last place do not matter (64), or where the last bit only does very near halfway (32): of normal
+ * numbers well within the range. Division, unless the host has something quicker. */
+#ifndef NUM_QUOTIENT64
+#define NUM_QUOTIENT64(x, y) ((x) / (y))
+#define NUM_QUOTIENT32(x, y) ((x) / (y))
+#endif
+
 /* x*y + z where it does not matter whether the product is rounded: polynomial steps. */
 NUM_FN double num_step64(double x, double y, double z) {
 #if NUM_HAS_FMA

@@ -108,7 +108,7 @@ NUM_FN float num_sigmoid_for_bf16(float x) {
     float scale = num_scale_biased32(e.shifted);
     float power = num_step32(scale, p, scale);
     float numerator = (int32_t)num_bits32(x) < 0 ? power : 0x1.ffffc4p+15f;
-    return numerator / (power + 0x1.ffffeep+15f);
+    return NUM_QUOTIENT32(numerator, power + 0x1.ffffeep+15f);
 }
 
 NUM_FN float num_tanh_for_bf16(float x) {
@@ -163,7 +163,7 @@ NUM_FN float num_sigmoid_for_f16(float x) {
     num_reduced32 e = num_reduce_exp32(-num_clamp32(x, -18.0f, 18.0f));
     float p = num_exp_tail4_32(e.r, 0x1.fffe32p-2f, 0x1.555902p-3f, 0x1.57272ap-5f, 0x1.105702p-7f);
     float scale = num_scale32(e.shifted, 0);
-    float y = 1.0f / num_step32(scale, p, 1.0f + scale);
+    float y = NUM_QUOTIENT32(1.0f, num_step32(scale, p, 1.0f + scale));
     float quarter = x * (0.25f * (1.0f - 0x1p-23f));
     float sum = 0.5f + quarter;
     return num_abs32(x) < 0x1p-6f ? num_odd_forced32(sum, quarter - (sum - 0.5f)) : y;

@@ -91,14 +91,14 @@ NUM_FN num_quick32 num_exp2_quick32(float x) {
 }
 
 NUM_FN num_quick32 num_sigmoid_quick32(float x) {
-    double y = 1.0 / (1.0 + num_quick_exp64(-(double)x));
+    double y = NUM_QUOTIENT64(1.0, 1.0 + num_quick_exp64(-(double)x));
     num_quick32 out = { (float)y, num_quick_near_halfway(y, NUM_QUICK_POWER_DOUBT) | num_quick_beyond(x, NUM_QUICK_RANGE) };
     return out;
 }
 
 /* A result is subnormal where x is or nearly is. 0 is not open. */
 NUM_FN num_quick32 num_silu_quick32(float x) {
-    double y = (double)x / (1.0 + num_quick_exp64(-(double)x));
+    double y = NUM_QUOTIENT64((double)x, 1.0 + num_quick_exp64(-(double)x));
     uint32_t magnitude = num_bits32(num_abs32(x));
     uint32_t tiny = (magnitude - num_bits32(0x1p-124f)) & ~(magnitude - 1u);
     num_quick32 out = { (float)y, num_quick_near_halfway(y, NUM_QUICK_POWER_DOUBT) | num_quick_beyond(x, NUM_QUICK_RANGE) | tiny };
@@ -108,7 +108,7 @@ NUM_FN num_quick32 num_silu_quick32(float x) {
 /* max(x, 0) + 2 atanh(s), s = e / (2 + e), e = exp(-|x|): s <= 1/3. */
 NUM_FN num_quick32 num_softplus_quick32(float x) {
     double e = num_quick_exp64(-(double)num_abs32(x));
-    double s = e / (2.0 + e);
+    double s = NUM_QUOTIENT64(e, 2.0 + e);
     double z = s * s;
     double p = 0x1.c01343e4c20fcp-3;
     p = num_step64(p, z, 0x1.5e8bd2fd0a76bp-3);
@@ -129,7 +129,7 @@ NUM_FN num_quick32 num_log_quick32(float x) {
     double k = (double)((int32_t)(above >> 23) - 127);
     float m = num_from_bits32(bits - (above & 0xff800000u) + 0x3f800000u);
     double f = (double)(m - 1.0f);
-    double s = f / (2.0 + f);
+    double s = NUM_QUOTIENT64(f, 2.0 + f);
     double z = s * s;
     double p = 0x1.e3becdaa5440bp-3;
     p = num_step64(p, z, 0x1.24325c1ee58bbp-2);
