@@ -25,6 +25,7 @@ static const struct {
     { 201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context" },
     { 209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device" },
     { 400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle" },
+    { 401, "CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state" },
     { 500, "CUDA_ERROR_NOT_FOUND", "named symbol not found" },
     { 600, "CUDA_ERROR_NOT_READY", "device not ready" },
     { 700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered" },

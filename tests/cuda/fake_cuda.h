@@ -75,6 +75,9 @@ FAKE_FUNCTION(int, fake_backwards, (int backwards), (backwards))
 /* 1: any work on the legacy stream is a violation. */
 FAKE_FUNCTION(int, fake_refuse_null_stream, (int refuses), (refuses))
 
+/* Whether kernels were loaded whose every access is checked. */
+FAKE_FUNCTION(int, fake_has_checks, (void), ())
+
 /* Captures, in short: modes 0 global, 1 of the thread, 2 relaxed. The graph is kept as the stream's until the next capture or
  * its destruction; fake_graph_replay launches it in a stream. The codes are those of cuStreamBeginCapture_v2 and so on, which
  * the fake driver has too. */

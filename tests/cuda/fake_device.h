@@ -64,9 +64,12 @@ template <class... A> struct fake_caller {
     static constexpr unsigned long sizes[sizeof...(A) + 1] = { sizeof(A)..., 0 };
     static constexpr unsigned long n_bytes = (sizeof(A) + ... + 0);
 
-    template <class... Done> __attribute__((no_sanitize("kernel-address"))) static void call(void (*kernel)(A...), void **parameters, const Done &...done) {
-        if constexpr (sizeof...(Done) == sizeof...(A)) kernel(done...);
-        else call(kernel, parameters, done..., *(const typename fake_nth<sizeof...(Done), A...>::type *)parameters[sizeof...(Done)]);
+    /* Not checked: the parameters are the host's to read. */
+    template <class... Done>
+    __attribute__((no_sanitize("kernel-address"))) static void call(void (*kernel)(A...), void **parameters, const Done &...done) {
+        constexpr int n = sizeof...(Done);
+        if constexpr (n == sizeof...(A)) kernel(done...);
+        else call(kernel, parameters, done..., *(const typename fake_nth<n, A...>::type *)parameters[n]);
     }
 };
 

@@ -242,6 +242,7 @@ size_t fake_leaks(void)
 int fake_forget(void)
 {
     fake_lock();
+    memset(counts, 0, sizeof counts);
     n_plans = n_counts = n_violations = 0;
     fake.poison = 0;
     fake_unlock();

@@ -73,7 +73,7 @@ CUresult cuStreamBeginCapture_v2(CUstream handle, int mode)
     if (!code && s->is_legacy)
         code = CAPTURE_UNSUPPORTED;
     if (!code && s->capture != CAPTURE_NONE)
-        code = fake_violate(401, "a capture is begun in a stream that is being captured");
+        code = fake_violate(ILLEGAL_STATE, "a capture is begun in a stream that is being captured");
     if (!code) {
         fake_graph_destroy(s->graph);
         s->graph = fake_graph_create(s->context, NULL);

@@ -1,5 +1,5 @@
-/* What a fake image (fake_nvrtc.c makes it) and the fake driver (fake_launch.c, fake_threads.c run it) know of one another. An image
- * is this head and then a shared object. Read as C by both and as C++ by the image itself, so it includes nothing. */
+/* What a fake image (fake_compile.c makes it) and the fake driver (fake_launch.c, fake_threads.c run it) know of one another. An
+ * image is this head and then a shared object. Read as C by both and as C++ by the image itself, so it includes nothing. */
 #ifndef FAKE_IMAGE_H
 #define FAKE_IMAGE_H
 

@@ -78,6 +78,17 @@ size_t fake_module_leaks(void)
     return n;
 }
 
+int fake_has_checks(void);
+int fake_has_checks(void)
+{
+    int n = 0;
+    fake_lock();
+    for (CUmodule m = fake.modules; m; m = m->next)
+        n += m->has_checks;
+    fake_unlock();
+    return n > 0;
+}
+
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
     CUresult code = fake_enter("cuModuleLoadData", RULE_CONTEXT | RULE_UNSAFE);
@@ -162,10 +173,11 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n_blocks, CUfunction f
 static CUresult check_shape(CUfunction function, fake_place grid, fake_place block, unsigned shared_bytes)
 {
     unsigned long long n_threads = (unsigned long long)block.x * block.y * block.z;
-    if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z || grid.x > INT32_MAX || grid.y > 65535 || grid.z > 65535 ||
-        block.x > 1024 || block.y > 1024 || block.z > 64 || n_threads > 1024 || shared_bytes > BLOCKS_SHARED_BYTES ||
-        (function->kernel->max_threads && n_threads > (unsigned)function->kernel->max_threads))
-        return fake_violate(INVALID_VALUE, "a launch of %ux%ux%u blocks of %ux%ux%u threads", grid.x, grid.y, grid.z, block.x, block.y, block.z);
+    unsigned bounds = function->kernel->max_threads ? (unsigned)function->kernel->max_threads : 1024;
+    if (!grid.x || !grid.y || !grid.z || grid.x > INT32_MAX || grid.y > 65535 || grid.z > 65535 || !n_threads || block.x > 1024 ||
+        block.y > 1024 || block.z > 64 || n_threads > bounds || shared_bytes > BLOCKS_SHARED_BYTES)
+        return fake_violate(INVALID_VALUE, "a launch of %ux%ux%u blocks of %ux%ux%u threads", grid.x, grid.y, grid.z, block.x,
+                            block.y, block.z);
     if (n_threads > (unsigned)max_threads(function))
         return fake_violate(LAUNCH_OUT_OF_RESOURCES, "a launch of %llu threads a block, where the kernel has at most %d", n_threads,
                             max_threads(function));
@@ -191,8 +203,8 @@ static CUresult take_parameters(op *o, void **parameters)
     return 0;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                        unsigned shared_bytes, CUstream handle, void **parameters, void **extra)
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                        unsigned block_z, unsigned shared_bytes, CUstream handle, void **parameters, void **extra)
 {
     CUstream s = NULL;
     op *o = NULL;

@@ -135,7 +135,9 @@ CUresult fake_allocate(CUcontext context, memory_kind kind, size_t n_bytes, int 
     char *place = NULL;
     if (n_bytes == 0)
         return fake_violate(INVALID_VALUE, "an allocation of 0 bytes");
-    if (whole < n_bytes || whole > fake.memory_bytes || (kind == MEMORY_DEVICE && used_of(context->device) + whole > fake.memory_bytes))
+    if (whole < n_bytes || whole > fake.memory_bytes)
+        return OUT_OF_MEMORY;
+    if (kind == MEMORY_DEVICE && used_of(context->device) + whole > fake.memory_bytes)
         return OUT_OF_MEMORY;
     place = kind == MEMORY_DEVICE ? place_device(whole) : aligned_alloc(ALIGNMENT, whole);
     if (!place)
@@ -210,11 +212,10 @@ int fake_is_device_address(uint64_t address)
 CUresult fake_check_bytes(CUcontext context, uint64_t address, size_t n_bytes, const char *what)
 {
     const allocation *a = fake_find(address, n_bytes);
-    if (!a)
-        return fake_violate(ILLEGAL_ADDRESS, "%s %zu bytes at %#llx, which are not all of one allocation", what, n_bytes, (unsigned long long)address);
-    if (a->kind == MEMORY_DEVICE && a->context != context)
-        return fake_violate(ILLEGAL_ADDRESS, "%s %zu bytes at %#llx, which are another context's", what, n_bytes, (unsigned long long)address);
-    return 0;
+    if (a && (a->kind != MEMORY_DEVICE || a->context == context))
+        return 0;
+    return fake_violate(ILLEGAL_ADDRESS, "%s %zu bytes at %#llx, which are %s", what, n_bytes, (unsigned long long)address,
+                        a ? "another context's" : "not all of one allocation");
 }
 
 /* ---- The driver's functions ---- */

@@ -1,5 +1,5 @@
-/* Runs a launch of the fake driver: block by block, thread by thread, each thread as a coroutine, which a barrier or a refused access
- * leaves. Without barriers one coroutine runs all threads in turn.
+/* Runs a launch of the fake driver: block by block, thread by thread, each thread as a coroutine, which a barrier or a refused
+ * access leaves. Without barriers one coroutine runs all threads in turn.
  *
  * Compiled without sanitizers, since it changes stacks. */
 #include "fake_state.h"
@@ -39,24 +39,28 @@ static void barrier(void)
     swapcontext(&running->place, &scheduler);
 }
 
-static int lies_in(const char *p, unsigned long n_bytes, const char *start, const char *end) { return p >= start && p + n_bytes <= end; }
+static int lies_in(const char *p, unsigned long n_bytes, const void *start, unsigned long size)
+{
+    return p >= (const char *)start && p + n_bytes <= (const char *)start + size;
+}
 
 /* Called before each access: the thread's stack, the image's constants, built-in variables, the parameters, and else the context's
  * memory, aligned. Another access ends the launch. */
 static void access_memory(const void *address, unsigned long n_bytes, int stores)
 {
-    const char *p = address, *parameters = now.launch->parameters, *variables = (const char *)&fake.host;
-    if (lies_in(p, n_bytes, running->stack, running->stack + STACK_BYTES) || lies_in(p, n_bytes, now.image->start, now.image->end) ||
-        lies_in(p, n_bytes, variables, variables + sizeof fake.host) || lies_in(p, n_bytes, parameters, parameters + now.launch->n_bytes))
+    const char *p = address;
+    if (lies_in(p, n_bytes, running->stack, STACK_BYTES) || lies_in(p, n_bytes, &fake.host, sizeof fake.host) ||
+        lies_in(p, n_bytes, now.image->start, (unsigned long)(now.image->end - now.image->start)) ||
+        lies_in(p, n_bytes, now.launch->parameters, now.launch->n_bytes))
         return;
     /* Sizes that are moved at once are powers of two. */
     if ((n_bytes & (n_bytes - 1)) == 0 && n_bytes <= 16 && (uintptr_t)p % n_bytes)
-        now.refused = fake_violate(MISALIGNED_ADDRESS, "%s %s %lu bytes at %p, which is misaligned", now.launch->function->kernel->name,
+        now.refused = fake_violate(MISALIGNED_ADDRESS, "a kernel %s %lu bytes at %p, which is misaligned",
                                    stores ? "stores" : "loads", n_bytes, address);
     else
         now.refused = fake_check_bytes(now.context, (uint64_t)(uintptr_t)p, n_bytes, stores ? "a kernel stores" : "a kernel loads");
     if (now.refused)
-        setcontext(&scheduler);          /* for good */
+        swapcontext(&running->place, &scheduler);        /* for good */
 }
 
 /* ---- Coroutines ---- */
@@ -90,7 +94,7 @@ static void run_all_threads(void)
 static int start(coroutine *c, void (*body)(void))
 {
     if (!c->stack) {
-        void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+        void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (stack == MAP_FAILED)
             return 0;
         c->stack = stack;

@@ -46,7 +46,7 @@ static CUresult check(CUcontext context, const op *o)
 {
     switch (o->kind) {
     case OP_LAUNCH:
-        return fake_function_is(o->function) ? 0 : fake_violate(LAUNCH_FAILED, "work is done of a kernel whose module was unloaded");
+        return fake_function_is(o->function) ? 0 : fake_violate(LAUNCH_FAILED, "a kernel is to run whose module was unloaded");
     case OP_COPY:
         if (fake_is_device_address(o->to) && !fake_find(o->to, o->n_bytes))
             return fake_check_bytes(context, o->to, o->n_bytes, "a copy to");
@@ -96,8 +96,8 @@ static CUresult copy(CUstream s, CUdeviceptr to, CUdeviceptr from, size_t n_byte
     if (!n_bytes)
         return 0;
     if ((!is_pageable(to) && !fake_find(to, n_bytes)) || (!is_pageable(from) && !fake_find(from, n_bytes)))
-        return fake_violate(INVALID_VALUE, "a copy of %zu bytes from %#llx to %#llx, beyond an allocation", n_bytes, (unsigned long long)from,
-                            (unsigned long long)to);
+        return fake_violate(INVALID_VALUE, "a copy of %zu bytes from %#llx to %#llx, beyond an allocation", n_bytes,
+                            (unsigned long long)from, (unsigned long long)to);
     op *o = fake_op(OP_COPY);
     o->to = to;
     o->from = from;
@@ -194,8 +194,8 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
         code = fake_stream_of(handle, "cuMemFreeAsync", &s);
     if (!code && pointer) {
         allocation *a = fake_find(pointer, 1);
-        int captures = s->capture == CAPTURE_ACTIVE;
-        if (!a || (uint64_t)(uintptr_t)a->start != pointer || !a->is_pooled || a->freeing || a->graph != (captures ? s->graph : NULL))
+        CUgraph graph = s->capture == CAPTURE_ACTIVE ? s->graph : NULL;
+        if (!a || (uint64_t)(uintptr_t)a->start != pointer || !a->is_pooled || a->freeing || a->graph != graph)
             code = fake_violate(INVALID_VALUE, "%#llx is freed in a stream, which %s", (unsigned long long)pointer,
                                 !a ? "is not allocated" : a->freeing ? "was freed before" : "was not allocated so");
         if (!code) {
