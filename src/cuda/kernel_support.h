@@ -27,13 +27,21 @@ typedef long long int64_t;
 KERNEL_FN uint32_t kernel_lower(uint64_t word) { return (uint32_t)word; }
 KERNEL_FN uint32_t kernel_upper(uint64_t word) { return (uint32_t)(word >> 32); }
 
+/* The number of a tensor's view in a group that is not all the outputs. */
+KERNEL_FN uint32_t kernel_number(const uint64_t *group, uint32_t clusters, uint32_t tensor) {
+    return (uint16_t)(group[GROUP_CLUSTERS + clusters + tensor / 4] >> tensor % 4 * 16);
+}
+
+/* Whether such a group uses a tensor. */
+KERNEL_FN bool kernel_has(const uint64_t *group, uint32_t clusters, uint32_t tensor) { return kernel_number(group, clusters, tensor) != GROUP_LACKS; }
+
 /* The view of a tensor, by its number; `several`: the group is not all the outputs. */
 KERNEL_FN const uint64_t *kernel_view(const uint64_t *words, const uint64_t *group, bool several, uint32_t clusters, uint32_t tensor) {
     const uint64_t *views = words + WORDS_HEAD + GROUP_CLUSTERS;
     uint32_t number = tensor;
     if (several) {
         views = words + kernel_upper(group[GROUP_BLOCKS]);
-        number = (uint16_t)(group[GROUP_CLUSTERS + clusters + tensor / 4] >> tensor % 4 * 16);
+        number = kernel_number(group, clusters, tensor);
     }
     return views + number * VIEW_WORDS;
 }

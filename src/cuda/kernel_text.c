@@ -270,13 +270,22 @@ static void put_values(writer *w)
     enter_cluster(w, &open, NODE_NONE);
 }
 
+/* An output that others are computed from is computed in their groups, too, but stored in its own alone. */
 static void put_stores(writer *w)
 {
     const graph *g = w->g;
-    uint32_t open = NODE_NONE;
+    uint32_t open = NODE_NONE, *is_read = w->stack;
     int indent = w->k->n_clusters < 2 ? 12 : 16;
+    memset(is_read, 0, g->n_nodes * sizeof *is_read);
+    for (size_t i = 0; i < w->k->n_instructions; i++) {
+        const node *n = node_at(w, instruction_at(w, i)->node);
+        for (int o = 0; o < node_reads(n); o++)
+            is_read[n->operands[o]] = 1;
+    }
     for (int32_t o = 0; o < g->n_outputs; o++) {
         enter_cluster(w, &open, w->k->cluster[w->instruction_of[g->outputs[o]]]);
+        if (w->k->n_clusters > 1 && is_read[g->outputs[o]])
+            text_add(w->t, "%*sif (!several || kernel_has(group, %zu, %d))\n    ", indent, "", kernel_cluster_words(w->k), (int)(g->n_inputs + o));
         text_add(w->t, "%*skernel_store<FAR>(v%u, kernel_place(words, group, several, view%d, row, column), view%d);\n", indent, "", g->outputs[o],
                  (int)(g->n_inputs + o), (int)(g->n_inputs + o));
     }

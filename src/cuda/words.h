@@ -5,7 +5,7 @@
  *                           one block does all groups in turn
  *     groups                GROUP_CLUSTERS words each and, where one is not all the outputs, a bit by cluster of instructions
  *                           that says whether the group's outputs need it, and the number of each tensor's view in the
- *                           group, four to a word
+ *                           group, four to a word, GROUP_LACKS where it has none
  *     views                 of each group from word GROUP_VIEWS on, VIEW_WORDS each: of all tensors, inputs first, where it
  *                           is all the outputs; else of those it uses
  *     far parts             of each group that is GROUP_FAR: the extents of its outer dimensions, then for each view its step
@@ -30,6 +30,10 @@ enum group_words {
     GROUP_EXTENT = 6,                    /* of the innermost of two outer dimensions | the word where the far part starts */
     GROUP_BLOCKS = 7,                    /* the group has the blocks below this, from where the one before ends | the word of its views */
     GROUP_CLUSTERS = 8
+};
+
+enum group_map {
+    GROUP_LACKS = 0xffff
 };
 
 enum group_flags {
