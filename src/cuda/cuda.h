@@ -40,6 +40,11 @@ typedef struct cuda_scope {
 ol_status cuda_enter(const cuda_device *device, cuda_scope *scope, const char *operation, ol_error *error);
 void cuda_leave(cuda_scope *scope);
 
+/* While a capture goes on anywhere in the process, calls that may wait are refused and break it, unless the thread says that it means
+ * them; and takes that back. */
+int cuda_relax(const driver *d);
+void cuda_unrelax(const driver *d, int mode);
+
 /* image.c: the loaded kernel of a text: from this device's images, the cache on disk, or the compiler. */
 ol_status cuda_image_take(cuda_device *device, const kernel *k, const text *source, cuda_image **image, ol_error *error);
 void cuda_image_give(cuda_device *device, cuda_image *image);

@@ -29,6 +29,18 @@ void cuda_leave(cuda_scope *scope)
         scope->driver->cuCtxPopCurrent(&ignored);
 }
 
+int cuda_relax(const driver *d)
+{
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    return d->cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS ? mode : -1;
+}
+
+void cuda_unrelax(const driver *d, int mode)
+{
+    if (mode >= 0)
+        d->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 static const char *cuda_name(const ol_device *device)
 {
     return ((const cuda_device *)device)->name;
@@ -59,7 +71,9 @@ static void cuda_destroy(ol_device *base)
     ol_allocator allocator = base->allocator;
     cuda_scope scope;
     if (cuda_enter(device, &scope, "destroy device", NULL) == OL_OK) {
+        int mode = cuda_relax(device->driver);
         cuda_images_destroy(device);
+        cuda_unrelax(device->driver, mode);
         cuda_leave(&scope);
     }
     if (device->has_primary)

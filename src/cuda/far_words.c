@@ -28,19 +28,6 @@ struct far_words {
     far_block *blocks;
 };
 
-/* While a capture goes on anywhere in the process, calls that may wait are refused, unless the thread says that it means them. */
-static int relax(const driver *d)
-{
-    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    d->cuThreadExchangeStreamCaptureMode(&mode);
-    return mode;
-}
-
-static void unrelax(const driver *d, int mode)
-{
-    d->cuThreadExchangeStreamCaptureMode(&mode);
-}
-
 static ol_status add_block(const cuda_device *device, struct far_words *far, const char *operation, ol_error *error)
 {
     const driver *d = device->driver;
@@ -122,7 +109,7 @@ ol_status far_words_take(const cuda_device *device, struct far_words *far, far_b
     const driver *d = device->driver;
     ol_status status = OL_OK;
     pthread_mutex_lock(&far->lock);
-    int mode = relax(d);
+    int mode = cuda_relax(d);
     far_block *b = find_free(d, far);
     if (!b && (status = add_block(device, far, operation, error)) == OL_OK)
         b = far->blocks;
@@ -132,7 +119,7 @@ ol_status far_words_take(const cuda_device *device, struct far_words *far, far_b
         *words = b->words;
         *address = b->address;
     }
-    unrelax(d, mode);
+    cuda_unrelax(d, mode);
     pthread_mutex_unlock(&far->lock);
     return status;
 }
@@ -143,7 +130,7 @@ void far_words_give(const cuda_device *device, far_block *b, CUstream stream, in
     int capturing = 0;
     block_state state = BLOCK_FREE;
     pthread_mutex_lock(&b->owner->lock);
-    int mode = relax(d);
+    int mode = cuda_relax(d);
     if (launched) {
         /* Where the driver does not say, the block stays taken: it must never be written under a kernel's hands. */
         state = BLOCK_RECORDED;
@@ -151,7 +138,7 @@ void far_words_give(const cuda_device *device, far_block *b, CUstream stream, in
             d->cuEventRecord(b->event, stream) == CUDA_SUCCESS)
             state = BLOCK_IN_FLIGHT;
     }
-    unrelax(d, mode);
+    cuda_unrelax(d, mode);
     b->state = state;
     pthread_mutex_unlock(&b->owner->lock);
 }

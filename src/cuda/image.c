@@ -171,9 +171,11 @@ ol_status cuda_image_take(cuda_device *device, const kernel *k, const text *sour
         *out = find(device, &key);
         pthread_mutex_unlock(&device->lock);
         if (!*out && (status = cuda_enter(device, &scope, k->name, error)) == OL_OK) {
+            int mode = cuda_relax(device->driver);
             status = make(device, k, source, &options, &key, out, error);
             if (status == OL_OK)
                 *out = keep(device, *out);
+            cuda_unrelax(device->driver, mode);
             cuda_leave(&scope);
         }
     }
