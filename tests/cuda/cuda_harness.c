@@ -139,6 +139,43 @@ void device_give(ol_device *device, void *pointer, size_t n_bytes)
     assert_ok(ol_device_free(device, pointer, n_bytes, &error), &error);
 }
 
+/* ---- Host memory ---- */
+
+enum { LEDGER_HEAD = 64 };
+
+static void *ledger_allocate(void *user, size_t n_bytes)
+{
+    ledger *l = user;
+    if (++l->n_calls == l->fail_at || n_bytes == 0)
+        return NULL;
+    char *block = aligned_alloc(64, (LEDGER_HEAD + n_bytes + 63) / 64 * 64);
+    if (!block)
+        return NULL;
+    memcpy(block, &n_bytes, sizeof n_bytes);
+    memset(block + LEDGER_HEAD, 0xDB, n_bytes);                  /* what is not written is not zero by luck */
+    l->n_blocks++;
+    l->n_bytes += n_bytes;
+    return block + LEDGER_HEAD;
+}
+
+static void ledger_free(void *user, void *pointer, size_t n_bytes)
+{
+    ledger *l = user;
+    char *block = (char *)pointer - LEDGER_HEAD;
+    size_t taken;
+    memcpy(&taken, block, sizeof taken);
+    l->n_faults += taken != n_bytes;
+    l->n_blocks--;
+    l->n_bytes -= taken;
+    memset(pointer, 0xDD, taken);
+    free(block);
+}
+
+ol_cuda_options ledger_options(ledger *l)
+{
+    return (ol_cuda_options){ .allocator = { ledger_allocate, ledger_free, l } };
+}
+
 /* ---- Captures ---- */
 
 void capture_begin(ol_stream in, int mode)

@@ -111,6 +111,16 @@ typedef struct both {
 both compile_both(ol_build build, void *user, int32_t n_inputs, const ol_dtype *dtypes, int32_t n_outputs);
 void destroy_both(both *b);
 
+/* ---- Host memory ---- */
+
+/* An allocator that keeps books and may fail. */
+typedef struct ledger {
+    size_t n_calls, fail_at;             /* the call that fails, from 1; 0: none */
+    size_t n_blocks, n_bytes;            /* alive */
+    size_t n_faults;                     /* frees of another size */
+} ledger;
+ol_cuda_options ledger_options(ledger *l);
+
 /* ---- Captures ---- */
 
 typedef struct captured {
