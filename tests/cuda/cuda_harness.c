@@ -77,10 +77,12 @@ int cuda_set_up(void **state)
 {
     ol_error error;
     (void)state;
+    for (CUcontext popped; current_context();)                   /* of a test that failed */
+        assert_int_equal(cu.cuCtxPopCurrent(&popped), 0);
     if (fake_is_loaded()) {
         fake_forget();
         fake_refuse_null_stream(1);
-        n_left = fake_leaks();                                   /* of a test that failed */
+        n_left = fake_leaks();
     }
     assert_ok(ol_device_cuda(0, NULL, &cuda, &error), &error);
     assert_ok(ol_stream_create(cuda, &stream, &error), &error);
