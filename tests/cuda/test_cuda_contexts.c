@@ -13,10 +13,12 @@ static int build_pair(ol_graph *g, const ol_value *in, ol_value *out, void *user
     return 0;
 }
 
+enum { MANY = 100 };                     /* so many outputs that the parameters are passed by pointer */
+
 static int build_far(ol_graph *g, const ol_value *in, ol_value *out, void *user)
 {
     (void)user;
-    for (int i = 0; i < 300; i++)
+    for (int i = 0; i < MANY; i++)
         out[i] = ol_subtract(g, in[i % 2], ol_constant(g, OL_FLOAT32, i));
     return 0;
 }
@@ -64,8 +66,8 @@ static void make_all_calls(CUcontext expected, ol_stream foreign)
     int32_t n;
     ol_cuda_facts facts;
     char text[64];
-    const ol_builder pair = { .build = build_pair, .n_inputs = 2, .n_outputs = 2 }, many = { .build = build_far, .n_inputs = 2, .n_outputs = 300 };
-    ol_tensor tensors[302];
+    const ol_builder pair = { .build = build_pair, .n_inputs = 2, .n_outputs = 2 }, many = { .build = build_far, .n_inputs = 2, .n_outputs = MANY };
+    ol_tensor tensors[2 + MANY];
 #define MAKE(call)                                                                          \
     do {                                                                                    \
         call;                                                                               \
@@ -86,12 +88,12 @@ static void make_all_calls(CUcontext expected, ol_stream foreign)
     assert_non_null(far);
     MAKE(ol_stream_create(device, &own, &error));
     MAKE(ol_device_allocate(device, (size_t)1 << 60, &memory, &error));
-    MAKE(ol_device_allocate(device, 302 * 256, &memory, &error));
+    MAKE(ol_device_allocate(device, (2 + MANY) * 256, &memory, &error));
     assert_non_null(memory);
-    for (int i = 0; i < 302; i++)
+    for (int i = 0; i < 2 + MANY; i++)
         tensors[i] = vector_of((char *)memory + 256 * i, OL_FLOAT32, 40);
     for (int path = 0; path < 2; path++) {
-        if (path == 0 || fake_is_loaded()) {                     /* several hundred launches of one primitive */
+        if (path == 0 || fake_is_loaded()) {                     /* many launches of one primitive */
             MAKE(assert_int_equal(replay_paths[path](far, own, tensors, tensors + 2, &error), OL_OK));
             MAKE(assert_int_equal(replay_paths[path](far, foreign, tensors, tensors + 2, &error), OL_ERROR_ARGUMENT));
         }
@@ -103,7 +105,7 @@ static void make_all_calls(CUcontext expected, ol_stream foreign)
     MAKE(ol_device_copy(device, foreign, text, memory, sizeof text, &error));
     MAKE(ol_stream_synchronize(device, own, &error));
     MAKE(ol_stream_synchronize(device, foreign, &error));
-    static const char *const failing[] = { "cuLaunchKernel", "cuMemAllocAsync", "cuModuleLoadData", "cuModuleGetFunction", "cuFuncGetAttribute",
+    static const char *const failing[] = { "cuLaunchKernel", "cuMemAllocAsync", "cuModuleGetFunction", "cuFuncGetAttribute",
                                            "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuMemHostAlloc", "cuEventCreate", "cuStreamCreate", "cuMemAlloc",
                                            "cuCtxPushCurrent", "cuCtxGetCurrent" };
     for (size_t i = 0; fake_is_loaded() && i < COUNT(failing); i++)
@@ -112,6 +114,8 @@ static void make_all_calls(CUcontext expected, ol_stream foreign)
             ol_device *third = NULL;
             ol_stream other = NULL;
             void *more_memory = NULL;
+            if (which == 7 && strstr(failing[i], "Func"))        /* what is cached would be compiled again, each time */
+                continue;
             fake_fail(failing[i], 1, 400);
             switch (which) {
             case 0: ol_replay(c, own, tensors, tensors + 2, &error); break;
@@ -132,7 +136,7 @@ static void make_all_calls(CUcontext expected, ol_stream foreign)
             ol_device_destroy(third);
         }
     MAKE(ol_stream_synchronize(device, own, &error));
-    MAKE(ol_device_free(device, memory, 302 * 256, &error));
+    MAKE(ol_device_free(device, memory, (2 + MANY) * 256, &error));
     MAKE(ol_stream_destroy(device, foreign, &error));            /* refused */
     MAKE(ol_stream_destroy(device, own, &error));
     MAKE(ol_composite_destroy(c));
