@@ -95,7 +95,7 @@ void far_words_destroy(const cuda_device *device, struct far_words *far)
 static far_block *find_free(const driver *d, struct far_words *far)
 {
     for (far_block *b = far->blocks; b; b = b->next) {
-        if (b->state == BLOCK_IN_FLIGHT && d->cuEventQuery(b->event) != CUDA_ERROR_NOT_READY)
+        if (b->state == BLOCK_IN_FLIGHT && d->cuEventQuery(b->event) == CUDA_SUCCESS)
             b->state = BLOCK_FREE;
         if (b->state == BLOCK_FREE)
             return b;
