@@ -68,7 +68,7 @@ ol_status far_words_create(const cuda_device *device, size_t n_words, struct far
     for (int i = 0; i < FIRST_BLOCKS; i++) {
         ol_status status = add_block(device, far, "device cuda", error);
         if (status != OL_OK) {
-            far_words_destroy(device, far);
+            far_words_destroy(device, far, 1);
             return status;
         }
     }
@@ -76,7 +76,7 @@ ol_status far_words_create(const cuda_device *device, size_t n_words, struct far
     return OL_OK;
 }
 
-void far_words_destroy(const cuda_device *device, struct far_words *far)
+void far_words_destroy(const cuda_device *device, struct far_words *far, int entered)
 {
     const driver *d = device->driver;
     if (!far)
@@ -84,8 +84,10 @@ void far_words_destroy(const cuda_device *device, struct far_words *far)
     while (far->blocks) {
         far_block *b = far->blocks;
         far->blocks = b->next;
-        d->cuEventDestroy(b->event);
-        d->cuMemFreeHost(b->words);
+        if (entered) {
+            d->cuEventDestroy(b->event);
+            d->cuMemFreeHost(b->words);
+        }
         memory_give(&device->base.allocator, b, sizeof *b);
     }
     pthread_mutex_destroy(&far->lock);
