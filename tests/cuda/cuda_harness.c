@@ -49,6 +49,17 @@ void need_fake(void)
     }
 }
 
+size_t compilations(void)
+{
+    void *library = dlopen(getenv("ONELAUNCH_NVRTC"), RTLD_NOW | RTLD_NOLOAD);
+    int (*count)(void) = NULL;
+    if (library) {
+        *(void **)&count = dlsym(library, "fake_nvrtc_compilations");
+        dlclose(library);
+    }
+    return count ? (size_t)count() : 0;
+}
+
 /* ---- Programs and tests ---- */
 
 int cuda_run(int argc, char **argv, const char *group, const struct CMUnitTest *tests, size_t n_tests)

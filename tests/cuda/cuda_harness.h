@@ -27,6 +27,9 @@ extern ol_cuda_facts gpu;                /* of device 0 */
 /* Skips the test, on a real driver. */
 void need_fake(void);
 
+/* How often the fake NVRTC has compiled in this process; 0 with a real one. */
+size_t compilations(void);
+
 /* ---- The driver ---- */
 
 extern driver cu;

@@ -378,17 +378,6 @@ static void doubtful_blocks_are_not_used(void **state)
 
 /* ---- Host memory ---- */
 
-static size_t compilations(void)
-{
-    void *library = dlopen(getenv("ONELAUNCH_NVRTC"), RTLD_NOW | RTLD_NOLOAD);
-    int (*count)(void) = NULL;
-    if (library) {
-        *(void **)&count = dlsym(library, "fake_nvrtc_compilations");
-        dlclose(library);
-    }
-    return count ? (size_t)count() : 0;
-}
-
 static void every_allocation_fails_once(void **state)
 {
     static const scenario with_memory[] = { { "device", make_device, 0 }, { "compile", compile, 1 }, { "composed", replay_composed, 0 } };
