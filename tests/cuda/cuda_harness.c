@@ -78,7 +78,8 @@ int cuda_run(int argc, char **argv, const char *group, const struct CMUnitTest *
         printf("skipped: %s: %s\n", error.operation, error.description);
         return SKIPPED;
     }
-    printf("%s, %d multiprocessors, compute capability %d, driver %d, NVRTC %d\n", gpu.name, (int)gpu.n_multiprocessors, (int)gpu.capability,
+    printf("%s, %d multiprocessors, compute capability %d, driver %d, NVRTC %d\n", gpu.name, (int)gpu.n_multiprocessors,
+           (int)gpu.capability,
            (int)gpu.driver_version, (int)version);
     cpu = level_device(level_count() - 1);
     return harness_run(argc, argv, group, tests, n_tests);

@@ -73,9 +73,11 @@ static int64_t place_of(const ol_tensor *t, int64_t flat)
 static ol_tensor *place(scene *s, manner how, ol_dtype dtype, int32_t rank, const int64_t *shape)
 {
     ol_tensor t = { .dtype = dtype, .rank = rank };
-    size_t size = ol_dtype_size(dtype), misalignment = how == MISALIGNED ? 1 : how == RANDOM ? random_below(&s->random, 3) * size / 2 : 0;
+    size_t size = ol_dtype_size(dtype), misalignment = how == MISALIGNED ? 1 : 0;
     int32_t order[OL_MAX_RANK];
     int64_t extent = 1, start = 0;
+    if (how == RANDOM)
+        misalignment = random_below(&s->random, 3) * size / 2;
     for (int32_t d = 0; d < rank; d++)
         order[d] = how == TRANSPOSED ? d : rank - 1 - d;       /* innermost first */
     for (int32_t d = rank - 1; how == RANDOM && d > 0; d--) {
@@ -199,8 +201,9 @@ void scene_compare(const scene *s, const unsigned char *got, const unsigned char
             uint64_t was = 0;
             memcpy(&was, s->bytes + at, ol_dtype_size(t->dtype));
             describe(s, i, text, sizeof text);
-            fail_msg("%s: tensor %d of %d (%s): element %lld of %lld is %llx, expected %llx, was %llx", what, (int)i, (int)s->n_tensors, text, (long long)e,
-                     (long long)n, (unsigned long long)x, (unsigned long long)y, (unsigned long long)was);
+            fail_msg("%s: tensor %d of %d (%s): element %lld of %lld is %llx, expected %llx, was %llx", what, (int)i,
+                     (int)s->n_tensors, text, (long long)e, (long long)n,
+                     (unsigned long long)x, (unsigned long long)y, (unsigned long long)was);
         }
     }
     for (size_t i = 0; i < s->n_bytes; i++)
@@ -241,7 +244,8 @@ void scene_check(const scene *s, const ol_composite *on_cpu, const ol_composite 
 
 both compile_both(ol_build build, void *user, int32_t n_inputs, const ol_dtype *dtypes, int32_t n_outputs)
 {
-    return (both){ compile_on(cpu, build, user, n_inputs, dtypes, n_outputs), compile_on(cuda, build, user, n_inputs, dtypes, n_outputs) };
+    return (both){ compile_on(cpu, build, user, n_inputs, dtypes, n_outputs),
+                   compile_on(cuda, build, user, n_inputs, dtypes, n_outputs) };
 }
 
 void destroy_both(both *b)

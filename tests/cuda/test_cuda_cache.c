@@ -1,5 +1,5 @@
-/* The kernel cache as a user of devices sees it (A56 to A59): what one device or process compiled the next one finds; what is damaged,
- * refused by the driver or made for something else is compiled again; and no graph gets another's kernel. */
+/* The kernel cache as a user of devices sees it (A56 to A59): what one device or process compiled the next one finds; what is
+ * damaged, refused by the driver or made for something else is compiled again; and no graph gets another's kernel. */
 #include "cuda_harness.h"
 
 #include "../cache_cases.h"
@@ -46,7 +46,8 @@ static const variant usual = { OL_FLOAT32, 0x3f800000, 0, 2 };
 
 static ol_status compile(ol_device *device, const variant *v, ol_composite **c, ol_error *error)
 {
-    ol_builder builder = { .build = build_variant, .user = (void *)(uintptr_t)v, .n_inputs = 1, .n_outputs = v->n_outputs, .name = "variant" };
+    ol_builder builder = { .build = build_variant, .user = (void *)(uintptr_t)v, .n_inputs = 1, .n_outputs = v->n_outputs,
+                           .name = "variant" };
     return ol_compile(device, &builder, &v->dtype, c, error);
 }
 
@@ -61,7 +62,8 @@ static int usual_works(ol_error *error)
     if (ol_device_cuda(0, NULL, &device, error) != OL_OK)
         return 0;
     int ok = compile(device, &usual, &c, error) == OL_OK && ol_device_allocate(device, 12, &memory, error) == OL_OK;
-    ol_tensor t[3] = { vector_of(memory, OL_FLOAT32, 1), vector_of((float *)memory + 1, OL_FLOAT32, 1), vector_of((float *)memory + 2, OL_FLOAT32, 1) };
+    ol_tensor t[3] = { vector_of(memory, OL_FLOAT32, 1), vector_of((float *)memory + 1, OL_FLOAT32, 1),
+                       vector_of((float *)memory + 2, OL_FLOAT32, 1) };
     ok = ok && ol_device_copy(device, in, memory, &x, 4, error) == OL_OK && ol_replay(c, in, t, t + 1, error) == OL_OK &&
          ol_device_copy(device, in, y, t[1].data, 8, error) == OL_OK && ol_stream_synchronize(device, in, error) == OL_OK;
     ol_device_free(device, memory, 12, NULL);
@@ -155,8 +157,9 @@ static void a_listing_names_what_was_compiled(void **state)
 static void A58_different_graphs_have_different_keys(void **state)
 {
     static const variant variants[] = {
-        { OL_FLOAT32, 0x3f800000, 0, 2 }, { OL_FLOAT32, 0x3f800001, 0, 2 }, { OL_FLOAT32, 0x00000000, 0, 2 }, { OL_FLOAT32, 0x80000000, 0, 2 },
-        { OL_FLOAT32, 0x3f800000, 1, 2 }, { OL_FLOAT32, 0x3f800000, 0, 1 }, { OL_FLOAT32, 0x3f800000, 1, 1 }, { OL_FLOAT16, 0x3f800000, 0, 2 },
+        { OL_FLOAT32, 0x3f800000, 0, 2 }, { OL_FLOAT32, 0x3f800001, 0, 2 }, { OL_FLOAT32, 0x00000000, 0, 2 },
+        { OL_FLOAT32, 0x80000000, 0, 2 }, { OL_FLOAT32, 0x3f800000, 1, 2 }, { OL_FLOAT32, 0x3f800000, 0, 1 },
+        { OL_FLOAT32, 0x3f800000, 1, 1 }, { OL_FLOAT16, 0x3f800000, 0, 2 },
         { OL_BFLOAT16, 0x3f800000, 0, 2 }, { OL_INT32, 0x3f800000, 0, 2 }, { OL_UINT32, 0x3f800000, 0, 2 },
     };
     ol_error error;
@@ -212,7 +215,8 @@ static void what_the_driver_refuses_is_replaced(void **state)
     get_file(only_entry(), bytes, sizeof bytes);
     uint64_t n_key;
     memcpy(&n_key, bytes + 16, sizeof n_key);
-    text key = empty_text(), nonsense = text_from("this is no machine code, and long enough to have the head of an image: ................................");
+    text key = empty_text(), nonsense = text_from("this is no machine code, and long enough to have the head of an image:"
+                                                " ...........................");
     text_add_bytes(&key, (const char *)bytes + 32, n_key);
     assert_non_null(strstr(key.bytes, "architecture sm_"));
     cache_write(&key, &nonsense);
@@ -229,7 +233,8 @@ static void what_the_driver_refuses_is_replaced(void **state)
 static void A56_other_architectures_and_compilers_miss(void **state)
 {
     static const char *const settings[][3] = {
-        { "FAKE_CUDA_CAPABILITY=80", NULL }, { "FAKE_CUDA_CAPABILITY=86", NULL }, { "FAKE_CUDA_CAPABILITY=87", NULL }, { "FAKE_NVRTC_VERSION=12.9", NULL },
+        { "FAKE_CUDA_CAPABILITY=80", NULL }, { "FAKE_CUDA_CAPABILITY=86", NULL }, { "FAKE_CUDA_CAPABILITY=87", NULL },
+        { "FAKE_NVRTC_VERSION=12.9", NULL },
         { "FAKE_NVRTC_VERSION=13.1", NULL }, { "FAKE_CUDA_CAPABILITY=89", "FAKE_NVRTC_ARCHITECTURES=80 86", NULL },
     };
     (void)state;

@@ -1,5 +1,5 @@
-/* Replays recorded in CUDA graphs: one kernel node each and nothing else, in every mode of capture; the graph does the replay again on
- * whatever is in memory then; and other threads may do anything meanwhile (A67, A69, A70). */
+/* Replays recorded in CUDA graphs: one kernel node each and nothing else, in every mode of capture; the graph does the replay again
+ * on whatever is in memory then; and other threads may do anything meanwhile (A67, A69, A70). */
 #include "cuda_harness.h"
 
 #include <pthread.h>
@@ -195,7 +195,8 @@ static void captured_words_stay(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(subjects); i++) {
         both b = compile_subject(&subjects[i]);
-        stage *st[2] = { stage_begin(&subjects[i], &b, 1), stage_begin(&subjects[i], &b, 2) }, *beside = stage_begin(&subjects[i], &b, 3);
+        stage *st[2] = { stage_begin(&subjects[i], &b, 1), stage_begin(&subjects[i], &b, 2) },
+            *beside = stage_begin(&subjects[i], &b, 3);
         captured c[2];
         for (int k = 0; k < 2; k++) {
             capture_begin(stream, CAPTURE_THREAD_LOCAL);
@@ -249,7 +250,8 @@ static void *pass_by(void *user)
     ol_status status = OL_OK;
     for (int i = 0; i < 2; i++)
         for (int times = 0; times < 6 && status == OL_OK; times++)
-            status = ol_replay(p->b[i].on_cuda, p->own, p->stages[i]->tensors, p->stages[i]->tensors + ol_composite_input_count(p->b[i].on_cuda), &p->error);
+            status = ol_replay(p->b[i].on_cuda, p->own, p->stages[i]->tensors,
+                               p->stages[i]->tensors + ol_composite_input_count(p->b[i].on_cuda), &p->error);
     for (int i = 0; i < 2 && status == OL_OK; i++) {
         status = ol_compile(cuda, &builder, DTYPES(OL_FLOAT32), &c, &p->error);
         if (status == OL_OK)
@@ -372,7 +374,8 @@ static void a_refusal_breaks_no_capture(void **state)
     ol_tensor wrong = st->tensors[3];
     wrong.dtype = OL_INT8;
     capture_begin(stream, CAPTURE_GLOBAL);
-    assert_fails(ol_replay(b.on_cuda, stream, st->tensors, (ol_tensor[]){ st->tensors[2], wrong }, &error), &error, OL_ERROR_DTYPE, "replay case", "int8");
+    assert_fails(ol_replay(b.on_cuda, stream, st->tensors, (ol_tensor[]){ st->tensors[2], wrong }, &error), &error, OL_ERROR_DTYPE,
+                 "replay case", "int8");
     stage_replay(st, b.on_cuda, stream);
     captured c = capture_end(cuda, stream);
     assert_int_equal(c.n_kernels, 1);
@@ -386,7 +389,8 @@ static void a_refusal_breaks_no_capture(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        CUDA_TEST(a_replay_is_one_node), CUDA_TEST(a_graph_updates_in_place), CUDA_TEST(several_replays_in_one_capture), CUDA_TEST(captured_words_stay),
+        CUDA_TEST(a_replay_is_one_node), CUDA_TEST(a_graph_updates_in_place), CUDA_TEST(several_replays_in_one_capture),
+        CUDA_TEST(captured_words_stay),
         CUDA_TEST(A67_other_threads_do_not_break_a_capture), CUDA_TEST(the_same_thread_compiles_while_it_captures),
         CUDA_TEST(A70_only_the_callers_stream), CUDA_TEST(a_refusal_breaks_no_capture),
     };

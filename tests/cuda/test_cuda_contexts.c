@@ -66,7 +66,8 @@ static void make_all_calls(CUcontext expected, ol_stream foreign)
     int32_t n;
     ol_cuda_facts facts;
     char text[64];
-    const ol_builder pair = { .build = build_pair, .n_inputs = 2, .n_outputs = 2 }, many = { .build = build_far, .n_inputs = 2, .n_outputs = MANY };
+    const ol_builder pair = { .build = build_pair, .n_inputs = 2, .n_outputs = 2 },
+        many = { .build = build_far, .n_inputs = 2, .n_outputs = MANY };
     ol_tensor tensors[2 + MANY];
 #define MAKE(call)                                                                          \
     do {                                                                                    \
@@ -106,7 +107,8 @@ static void make_all_calls(CUcontext expected, ol_stream foreign)
     MAKE(ol_stream_synchronize(device, own, &error));
     MAKE(ol_stream_synchronize(device, foreign, &error));
     static const char *const failing[] = { "cuLaunchKernel", "cuMemAllocAsync", "cuModuleGetFunction", "cuFuncGetAttribute",
-                                           "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuMemHostAlloc", "cuEventCreate", "cuStreamCreate", "cuMemAlloc",
+                                           "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuMemHostAlloc", "cuEventCreate",
+                                           "cuStreamCreate", "cuMemAlloc",
                                            "cuCtxPushCurrent", "cuCtxGetCurrent" };
     for (size_t i = 0; fake_is_loaded() && i < COUNT(failing); i++)
         for (int which = 0; which < 8; which++) {
@@ -177,14 +179,16 @@ static void a_device_in_the_callers_context(void **state)
     ol_stream in;
     ol_error error;
     (void)state;
-    assert_fails(ol_device_cuda_current(NULL, &device, &error), &error, OL_ERROR_DEVICE, "device cuda", "no CUDA context is current on this thread");
+    assert_fails(ol_device_cuda_current(NULL, &device, &error), &error, OL_ERROR_DEVICE, "device cuda",
+                 "no CUDA context is current on this thread");
     assert_null(device);
     assert_int_equal(more.cuCtxCreate(&own, 0, 0), 0);
     assert_ok(ol_device_cuda_current(NULL, &device, &error), &error);
     assert_string_equal(ol_device_name(device), "cuda:0");
     assert_string_equal(ol_device_level(device), ol_device_level(cuda));
     assert_ok(ol_stream_create(device, &in, &error), &error);
-    ol_composite *c = compile_on(device, build_pair, NULL, 2, two_floats, 2), *primary = compile_on(cuda, build_pair, NULL, 2, two_floats, 2);
+    ol_composite *c = compile_on(device, build_pair, NULL, 2, two_floats, 2),
+        *primary = compile_on(cuda, build_pair, NULL, 2, two_floats, 2);
     for (int current = 0; current < 2; current++) {
         CUcontext of = NULL;
         assert_int_equal(cu.cuStreamGetCtx(in, &of), 0);
@@ -337,7 +341,8 @@ static void composites_keep_the_device(void **state)
     ol_error error;
     (void)state;
     assert_ok(ol_device_cuda(0, NULL, &device, &error), &error);
-    ol_composite *c[2] = { compile_on(device, build_pair, NULL, 2, two_floats, 2), compile_on(device, build_pair, NULL, 2, two_floats, 2) };
+    ol_composite *c[2] = { compile_on(device, build_pair, NULL, 2, two_floats, 2),
+                           compile_on(device, build_pair, NULL, 2, two_floats, 2) };
     ol_device_destroy(device);
     ol_composite_destroy(c[0]);
     replay_and_compare(cuda, c[1], stream, 1, 0);                /* the primary context, still */
@@ -347,8 +352,10 @@ static void composites_keep_the_device(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        CUDA_TEST(contexts_are_as_before), CUDA_TEST(a_device_in_the_callers_context), CUDA_TEST(the_current_context_may_be_the_primary_one),
-        CUDA_TEST(A72_two_devices_interleaved), CUDA_TEST(A74_foreign_streams_are_refused_at_once), CUDA_TEST(default_streams_serve),
+        CUDA_TEST(contexts_are_as_before), CUDA_TEST(a_device_in_the_callers_context),
+        CUDA_TEST(the_current_context_may_be_the_primary_one),
+        CUDA_TEST(A72_two_devices_interleaved), CUDA_TEST(A74_foreign_streams_are_refused_at_once),
+        CUDA_TEST(default_streams_serve),
         CUDA_TEST(composites_keep_the_device),
     };
     return CUDA_RUN(argc, argv, tests);

@@ -31,7 +31,8 @@ static void devices(void **state)
     (void)state;
     REFUSES(ol_device_cuda(0, NULL, NULL, &error), OL_ERROR_ARGUMENT, "device cuda", "the place for the device is NULL");
     REFUSES(ol_device_cuda_current(NULL, NULL, &error), OL_ERROR_ARGUMENT, "device cuda", "the place for the device is NULL");
-    REFUSES(ol_device_cuda(0, &one, &device, &error), OL_ERROR_ARGUMENT, "device cuda", "one of allocate and free; expected both or neither");
+    REFUSES(ol_device_cuda(0, &one, &device, &error), OL_ERROR_ARGUMENT, "device cuda",
+            "one of allocate and free; expected both or neither");
     REFUSES(ol_device_cuda_current(&one, &device, &error), OL_ERROR_ARGUMENT, "device cuda", "one of allocate and free");
     assert_ok(ol_cuda_count(&n, &error), &error);
     assert_true(n >= 1);
@@ -110,7 +111,8 @@ static void replays(void **state)
     (void)state;
     ol_composite *c = compile_on(cuda, build_add, NULL, 2, DTYPES(OL_FLOAT32, OL_FLOAT32), 1);
     char *memory = device_bytes(cuda, NULL, 1024), after[1024];
-    ol_tensor in[2] = { vector_of(memory, OL_FLOAT32, 8), vector_of(memory + 256, OL_FLOAT32, 8) }, out = vector_of(memory + 512, OL_FLOAT32, 8);
+    ol_tensor in[2] = { vector_of(memory, OL_FLOAT32, 8), vector_of(memory + 256, OL_FLOAT32, 8) },
+        out = vector_of(memory + 512, OL_FLOAT32, 8);
     uint64_t launches = ol_device_launches(cuda);
     for (int path = 0; path < 2; path++) {
         replay_path run = replay_paths[path];
@@ -119,7 +121,8 @@ static void replays(void **state)
         REFUSES(run(c, stream, NULL, &out, &error), OL_ERROR_ARGUMENT, "replay case", "inputs is NULL; expected 2 tensors");
         REFUSES(run(c, stream, in, NULL, &error), OL_ERROR_ARGUMENT, "replay case", "outputs is NULL; expected 1 tensors");
         bad[1].dtype = OL_FLOAT16;
-        REFUSES(run(c, stream, bad, &out, &error), OL_ERROR_DTYPE, "replay case", "input 1 is float16; the composite was compiled for float32");
+        REFUSES(run(c, stream, bad, &out, &error), OL_ERROR_DTYPE, "replay case",
+                "input 1 is float16; the composite was compiled for float32");
         bad[1] = in[1];
         bad[1].shape[0] = 7;
         REFUSES(run(c, stream, bad, &out, &error), OL_ERROR_SHAPE, "replay case", "7");
@@ -205,7 +208,8 @@ static void compilations_fail(void **state)
         builder.build = build_add;
         builder.name = "refused";
         fake_fail("cuModuleLoadData", 0, 209);
-        REFUSES(ol_compile(cuda, &builder, dtypes, &c, &error), OL_ERROR_DEVICE, "refused", "cuModuleLoadData: CUDA_ERROR_NO_BINARY_FOR_GPU (209): no kernel image");
+        REFUSES(ol_compile(cuda, &builder, dtypes, &c, &error), OL_ERROR_DEVICE, "refused",
+                "cuModuleLoadData: CUDA_ERROR_NO_BINARY_FOR_GPU (209): no kernel image");
         assert_ptr_equal(c, &error);
     }
 }
@@ -213,7 +217,8 @@ static void compilations_fail(void **state)
 /* Names that are no C identifiers, long ones, and those of C++'s own words make kernels all the same. */
 static void any_name(void **state)
 {
-    static const char *const names[] = { "a b-c", "int", "", "\xc3\xa9t\xc3\xa9", "x\"\n\\", "ol_ol_", "aVeryLongNameThatIsLongerThanWhatIsKeptOfItAndGoesOnForQuiteAWhileBeyondThat_aVeryLongName" };
+    static const char *const names[] = { "a b-c", "int", "", "\xc3\xa9t\xc3\xa9", "x\"\n\\", "ol_ol_",
+                                         "aVeryLongNameThatIsLongerThanWhatIsKeptOfItAndGoesOnForQuiteAWhile_aVeryLongName" };
     const ol_dtype dtypes[2] = { OL_FLOAT32, OL_FLOAT32 };
     ol_error error;
     (void)state;
@@ -234,7 +239,8 @@ static void any_name(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        CUDA_TEST(devices), CUDA_TEST(facts), CUDA_TEST(helpers), CUDA_TEST(replays), CUDA_TEST(on_a_cpu), CUDA_TEST(compilations_fail), CUDA_TEST(any_name),
+        CUDA_TEST(devices), CUDA_TEST(facts), CUDA_TEST(helpers), CUDA_TEST(replays), CUDA_TEST(on_a_cpu),
+        CUDA_TEST(compilations_fail), CUDA_TEST(any_name),
     };
     return CUDA_RUN(argc, argv, tests);
 }

@@ -62,7 +62,8 @@ static void exchange(const ol_tensor *t, int up, const char *what)
             download(cuda, stream, got, device_memory + at, n);
             for (size_t b = 0; b < n; b++)
                 if (got[b] != host[at + b])
-                    fail_msg("%s: element %lld: byte %d from it is %02x, expected %02x", what, (long long)i, (int)b - GUARD, got[b], host[at + b]);
+                    fail_msg("%s: element %lld: byte %d from it is %02x, expected %02x", what, (long long)i, (int)b - GUARD, got[b],
+                             host[at + b]);
         }
     }
 }
@@ -138,8 +139,9 @@ static void A54_few_elements_far_apart(void **state)
     for (size_t i = 0; i < COUNT(dtypes); i++) {
         both b = compile_both(build_negative, NULL, 1, &dtypes[i], 1);
         int64_t size = (int64_t)ol_dtype_size(dtypes[i]);
-        const int64_t reaches[] = { (int64_t)INT32_MAX / size * size, (int64_t)INT32_MAX / size * size + size, ((int64_t)1 << 31) + 64 * size,
-                                    (int64_t)2147483520 / size * size, (int64_t)2147942400, (int64_t)UINT32_MAX / size * size, (int64_t)1 << 32,
+        const int64_t reaches[] = { (int64_t)INT32_MAX / size * size, (int64_t)INT32_MAX / size * size + size,
+                                    ((int64_t)1 << 31) + 64 * size, (int64_t)2147483520 / size * size, (int64_t)2147942400,
+                                    (int64_t)UINT32_MAX / size * size, (int64_t)1 << 32,
                                     ((int64_t)1 << 32) + 64 * size };
         for (size_t r = 0; r < COUNT(reaches); r++)
             for (int which = 1; which < 4; which++)              /* the input is far, the output, both */
@@ -151,7 +153,8 @@ static void A54_few_elements_far_apart(void **state)
                         int64_t far = backwards ? -reaches[r] : reaches[r], strides[2][3];
                         for (int t = 0; t < 2; t++) {
                             int64_t apart = which >> t & 1 ? far : 512;
-                            const int64_t forms[4][3] = { { apart }, { apart, size }, { size * 8, apart }, { apart, size * 16, -2 * size } };
+                            const int64_t forms[4][3] = { { apart }, { apart, size }, { size * 8, apart },
+                                                          { apart, size * 16, -2 * size } };
                             memcpy(strides[t], forms[form], sizeof forms[form]);
                         }
                         ol_tensor tensors[2] = { at(ROOM, dtypes[i], ranks[form], shapes[form], strides[0]),
@@ -175,8 +178,10 @@ static void far_and_near_groups(void **state)
     memory_begin();
     both b = compile_both(build_two, NULL, 2, DTYPES(OL_FLOAT32, OL_FLOAT32), 2);
     for (int which = 0; which < 4; which++) {
-        ol_tensor tensors[4] = { at(ROOM, OL_FLOAT32, 1, SHAPE(40), SHAPE(4)), at(ROOM + 4096, OL_FLOAT32, 2, SHAPE(2, 40), SHAPE(which & 1 ? far : 1024, 4)),
-                                 at(2 * ROOM, OL_FLOAT32, 2, SHAPE(2, 40), SHAPE(which & 2 ? far : 1024, 4)), at(2 * ROOM + 8192, OL_FLOAT32, 1, SHAPE(40), SHAPE(4)) };
+        ol_tensor tensors[4] = { at(ROOM, OL_FLOAT32, 1, SHAPE(40), SHAPE(4)),
+                                 at(ROOM + 4096, OL_FLOAT32, 2, SHAPE(2, 40), SHAPE(which & 1 ? far : 1024, 4)),
+                                 at(2 * ROOM, OL_FLOAT32, 2, SHAPE(2, 40), SHAPE(which & 2 ? far : 1024, 4)),
+                                 at(2 * ROOM + 8192, OL_FLOAT32, 1, SHAPE(40), SHAPE(4)) };
         check(&b, &random, 2, 2, tensors, "groups");
     }
     destroy_both(&b);
@@ -198,7 +203,8 @@ enum { PERIOD = 1000003 };
 static void many_elements(void **state)
 {
     static const struct { int32_t rank; int64_t shape[2]; } cases[] = {
-        { 1, { 3270680000 } }, { 2, { 8192, 176384 * 2 } }, { 2, { 8192, 262144 } }, { 2, { 262145, 8192 } }, { 1, { ((int64_t)1 << 32) + 77 } },
+        { 1, { 3270680000 } }, { 2, { 8192, 176384 * 2 } }, { 2, { 8192, 262144 } }, { 2, { 262145, 8192 } },
+        { 1, { ((int64_t)1 << 32) + 77 } },
     };
     unsigned char pattern[PERIOD + 1], got[4096];
     ol_error error;
@@ -214,18 +220,23 @@ static void many_elements(void **state)
         void *small = device_bytes(cuda, pattern, PERIOD);
         assert_ok(ol_device_allocate(cuda, rows * PERIOD, &from, &error), &error);
         assert_ok(ol_device_allocate(cuda, n, &to, &error), &error);
-        ol_composite *repeat = compile_on(cuda, build_copy, NULL, 2, DTYPES(OL_UINT8, OL_UINT8), 1), *c = compile_on(cuda, build_negative, NULL, 1, DTYPES(OL_UINT8), 1);
-        ol_tensor spread[3] = { vector_of(small, OL_UINT8, PERIOD), strided(small, OL_UINT8, 2, SHAPE((int64_t)rows, 1), SHAPE(0, 0)),
+        ol_composite *repeat = compile_on(cuda, build_copy, NULL, 2, DTYPES(OL_UINT8, OL_UINT8), 1),
+            *c = compile_on(cuda, build_negative, NULL, 1, DTYPES(OL_UINT8), 1);
+        ol_tensor spread[3] = { vector_of(small, OL_UINT8, PERIOD), strided(small, OL_UINT8, 2, SHAPE((int64_t)rows, 1), SHAPE(0,
+            0)),
                                 ol_tensor_contiguous(from, OL_UINT8, 2, SHAPE((int64_t)rows, PERIOD)) };
         assert_ok(ol_replay(repeat, stream, spread, spread + 2, &error), &error);
-        ol_tensor in = ol_tensor_contiguous(from, OL_UINT8, cases[i].rank, cases[i].shape), out = ol_tensor_contiguous(to, OL_UINT8, cases[i].rank, cases[i].shape);
+        ol_tensor in = ol_tensor_contiguous(from, OL_UINT8, cases[i].rank, cases[i].shape),
+            out = ol_tensor_contiguous(to, OL_UINT8, cases[i].rank, cases[i].shape);
         assert_ok(ol_replay(c, stream, &in, &out, &error), &error);
-        const size_t starts[] = { 0, n / 3, ((size_t)1 << 31) - 2048, n / 7 * 5, n - sizeof got, n > ((size_t)1 << 32) ? ((size_t)1 << 32) - 2048 : 0 };
+        const size_t starts[] = { 0, n / 3, ((size_t)1 << 31) - 2048, n / 7 * 5, n - sizeof got,
+                                  n > ((size_t)1 << 32) ? ((size_t)1 << 32) - 2048 : 0 };
         for (size_t w = 0; w < COUNT(starts); w++) {
             download(cuda, stream, got, (char *)to + starts[w], sizeof got);
             for (size_t k = 0; k < sizeof got && starts[w] + k < n; k++)
                 if (got[k] != (unsigned char)-pattern[(starts[w] + k) % PERIOD])
-                    fail_msg("case %zu: byte %zu of %zu is %02x, expected %02x", i, starts[w] + k, n, got[k], (unsigned char)-pattern[(starts[w] + k) % PERIOD]);
+                    fail_msg("case %zu: byte %zu of %zu is %02x, expected %02x", i, starts[w] + k, n, got[k],
+                             (unsigned char)-pattern[(starts[w] + k) % PERIOD]);
         }
         ol_composite_destroy(repeat);
         ol_composite_destroy(c);
@@ -237,6 +248,7 @@ static void many_elements(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { CUDA_TEST(A54_few_elements_far_apart), CUDA_TEST(far_and_near_groups), CUDA_TEST(many_elements) };
+    const struct CMUnitTest tests[] = { CUDA_TEST(A54_few_elements_far_apart), CUDA_TEST(far_and_near_groups),
+                                        CUDA_TEST(many_elements) };
     return CUDA_RUN(argc, argv, tests);
 }

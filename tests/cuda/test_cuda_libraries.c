@@ -1,5 +1,5 @@
-/* CUDA's libraries missing, broken, old or new, and processes that fork or end (A64, A65, A73, A80). In children, since a process opens
- * a library once. */
+/* CUDA's libraries missing, broken, old or new, and processes that fork or end (A64, A65, A73, A80). In children, since a process
+ * opens a library once. */
 #include "cuda_harness.h"
 
 #include <pthread.h>
@@ -31,7 +31,8 @@ static int cpu_works(void)
     ol_cpu_options options = { .n_threads = 1 };
     if (ol_device_cpu(&options, &device, &error) != OL_OK)
         return 0;
-    int ok = ol_compile(device, &builder, DTYPES(OL_FLOAT32), &c, &error) == OL_OK && ol_replay(c, NULL, &in, &out, &error) == OL_OK && y == 42;
+    int ok = ol_compile(device, &builder, DTYPES(OL_FLOAT32), &c, &error) == OL_OK &&
+             ol_replay(c, NULL, &in, &out, &error) == OL_OK && y == 42;
     ol_composite_destroy(c);
     ol_device_destroy(device);
     return ok;
@@ -47,16 +48,20 @@ typedef struct kit {
 static int kit_make(kit *k, ol_error *error)
 {
     memset(k, 0, sizeof *k);
-    return ol_device_cuda(0, NULL, &k->device, error) == OL_OK && ol_compile(k->device, &builder, DTYPES(OL_FLOAT32), &k->c, error) == OL_OK &&
-           ol_stream_create(k->device, &k->own, error) == OL_OK && ol_device_allocate(k->device, 8, (void **)&k->memory, error) == OL_OK;
+    return ol_device_cuda(0, NULL, &k->device, error) == OL_OK &&
+           ol_compile(k->device, &builder, DTYPES(OL_FLOAT32), &k->c, error) == OL_OK &&
+           ol_stream_create(k->device, &k->own, error) == OL_OK &&
+           ol_device_allocate(k->device, 8, (void **)&k->memory, error) == OL_OK;
 }
 
 static int kit_works(const kit *k, ol_error *error)
 {
     float x = 21, y = 0;
     ol_tensor in = vector_of(k->memory, OL_FLOAT32, 1), out = vector_of(k->memory + 4, OL_FLOAT32, 1);
-    return ol_device_copy(k->device, k->own, k->memory, &x, 4, error) == OL_OK && ol_replay(k->c, k->own, &in, &out, error) == OL_OK &&
-           ol_device_copy(k->device, k->own, &y, k->memory + 4, 4, error) == OL_OK && ol_stream_synchronize(k->device, k->own, error) == OL_OK && y == 42;
+    return ol_device_copy(k->device, k->own, k->memory, &x, 4, error) == OL_OK &&
+           ol_replay(k->c, k->own, &in, &out, error) == OL_OK &&
+           ol_device_copy(k->device, k->own, &y, k->memory + 4, 4, error) == OL_OK &&
+           ol_stream_synchronize(k->device, k->own, error) == OL_OK && y == 42;
 }
 
 static void kit_end(kit *k)
@@ -114,12 +119,14 @@ static void the_driver_is_missing_or_broken(void **state)
     (void)state;
     need_fake();
     check_saying(WITH("LD_LIBRARY_PATH=" BROKEN "/driver_too_old"),
-                 WITH("count: OL_ERROR_DEVICE: libcuda.so.1 has no cuLaunchKernel: the driver is older than CUDA 11.2\n", "describe: OL_ERROR_DEVICE: libcuda",
+                 WITH("count: OL_ERROR_DEVICE: libcuda.so.1 has no cuLaunchKernel: the driver is older than CUDA 11.2\n",
+                      "describe: OL_ERROR_DEVICE: libcuda.so.1",
                       "work: OL_ERROR_DEVICE: libcuda.so.1 has no cuLaunchKernel", "cpu works"));
     check_saying(WITH("LD_LIBRARY_PATH=" BROKEN "/driver_no_device"),
                  WITH("count: 0\n", "describe: OL_ERROR_DEVICE: there is no cuda:0; the driver finds 0 GPUs\n",
                       "work: OL_ERROR_DEVICE: there is no cuda:0; the driver finds 0 GPUs\n", "cpu works"));
-    check_saying(WITH("FAKE_CUDA_DEVICES=0"), WITH("count: 0\n", "work: OL_ERROR_DEVICE: there is no cuda:0; the driver finds 0 GPUs\n", "cpu works"));
+    check_saying(WITH("FAKE_CUDA_DEVICES=0"),
+                 WITH("count: 0\n", "work: OL_ERROR_DEVICE: there is no cuda:0; the driver finds 0 GPUs\n", "cpu works"));
     /* An empty file in the driver's place. */
     assert_non_null(mkdtemp(folder));
     snprintf(file, sizeof file, "%s/libcuda.so.1", folder);
@@ -127,7 +134,8 @@ static void the_driver_is_missing_or_broken(void **state)
     FILE *f = fopen(file, "w");
     assert_non_null(f);
     fclose(f);
-    check_saying(WITH(setting), WITH("count: OL_ERROR_DEVICE: the CUDA driver cannot be opened: ", "libcuda.so.1: file too short", "cpu works"));
+    check_saying(WITH(setting), WITH("count: OL_ERROR_DEVICE: the CUDA driver cannot be opened: ", "libcuda.so.1: file too short",
+                                     "cpu works"));
     unlink(file);
     rmdir(folder);
 }
@@ -141,23 +149,29 @@ static void A80_the_compiler_is_missing_or_broken(void **state)
                  WITH("compiler: OL_ERROR_DEVICE: ONELAUNCH_NVRTC is \"/nowhere/libnvrtc.so.13\", which cannot be opened: ",
                       "work: OL_ERROR_DEVICE: ONELAUNCH_NVRTC is \"/nowhere/libnvrtc.so.13\"", "count: 2\n", "cpu works"));
     check_saying(WITH("ONELAUNCH_NVRTC=" BROKEN "/libnvrtc_no_cubin.so", off),
-                 WITH("compiler: OL_ERROR_DEVICE: the NVRTC that was found as ONELAUNCH_NVRTC=" BROKEN "/libnvrtc_no_cubin.so has no nvrtcGetCUBIN",
+                 WITH("compiler: OL_ERROR_DEVICE: the NVRTC that was found as ONELAUNCH_NVRTC=" BROKEN
+                      "/libnvrtc_no_cubin.so has no nvrtcGetCUBIN",
                       "cpu works"));
     check_saying(WITH("ONELAUNCH_NVRTC=" BROKEN "/libnvrtc_old.so", off),
-                 WITH("compiler: 11000\n", "work: OL_ERROR_DEVICE: NVRTC 11.0 makes no code for compute capability 9.0; its own go from 7.0 to 8.0\n", "cpu works"));
+                 WITH("compiler: 11000\n",
+                      "work: OL_ERROR_DEVICE: NVRTC 11.0 makes no code for compute capability 9.0; its own go from 7.0 to 8.0\n",
+                      "cpu works"));
     check_saying(WITH("FAKE_NVRTC_VERSION=99.3", off), WITH("compiler: 99030\n", "works\n", "cpu works"));
     check_saying(WITH("FAKE_NVRTC_ARCHITECTURES=80 89", "FAKE_CUDA_CAPABILITY=87", off), WITH("works\n"));
     check_saying(WITH("FAKE_NVRTC_ARCHITECTURES=", "FAKE_CUDA_CAPABILITY=55", off),
                  WITH("work: OL_ERROR_DEVICE: NVRTC 13.0 makes no code for compute capability 5.5; its own go from 8.0 to 12.0"));
     /* The compiler's own words. */
     check_saying(WITH("FAKE_NVRTC_FLAGS=-include no_such_builtins.h", off),
-                 WITH("work: OL_ERROR_DEVICE: NVRTC 13.0: NVRTC_ERROR_COMPILATION (6): ", "no_such_builtins.h: No such file", "cpu works"));
-    check_saying(WITH("FAKE_NVRTC_CXX=/bin/false", off), WITH("work: OL_ERROR_DEVICE: NVRTC 13.0: NVRTC_ERROR_COMPILATION (6): no log\n", "cpu works"));
+                 WITH("work: OL_ERROR_DEVICE: NVRTC 13.0: NVRTC_ERROR_COMPILATION (6): ", "no_such_builtins.h: No such file",
+                      "cpu works"));
+    check_saying(WITH("FAKE_NVRTC_CXX=/bin/false", off),
+                 WITH("work: OL_ERROR_DEVICE: NVRTC 13.0: NVRTC_ERROR_COMPILATION (6): no log\n", "cpu works"));
 }
 
 static void every_call_of_the_compiler_fails_once(void **state)
 {
-    static const char *const calls[] = { "nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs", "nvrtcCreateProgram", "nvrtcGetCUBINSize", "nvrtcGetCUBIN" };
+    static const char *const calls[] = { "nvrtcGetNumSupportedArchs", "nvrtcGetSupportedArchs", "nvrtcCreateProgram",
+                                         "nvrtcGetCUBINSize", "nvrtcGetCUBIN" };
     (void)state;
     need_fake();
     for (size_t i = 0; i < COUNT(calls); i++) {
@@ -167,8 +181,10 @@ static void every_call_of_the_compiler_fails_once(void **state)
                  i == 0 ? "nvrtcGetSupportedArchs" : calls[i]);
         check_saying(WITH(plan, "ONELAUNCH_CACHE=off", "FAKE_CUDA_STRICT=1"), WITH(expected, "cpu works"));
     }
-    check_saying(WITH("FAKE_NVRTC_FAIL=nvrtcVersion:1:3", "ONELAUNCH_CACHE=off"), WITH("compiler: OL_ERROR_DEVICE: nvrtcVersion: code 3\n", "works\n"));
-    check_saying(WITH("FAKE_NVRTC_FAIL=nvrtcCompileProgram:1:11", "ONELAUNCH_CACHE=off"), WITH("work: OL_ERROR_DEVICE: NVRTC 13.0: NVRTC_ERROR unknown (11): no log"));
+    check_saying(WITH("FAKE_NVRTC_FAIL=nvrtcVersion:1:3", "ONELAUNCH_CACHE=off"),
+                 WITH("compiler: OL_ERROR_DEVICE: nvrtcVersion: code 3\n", "works\n"));
+    check_saying(WITH("FAKE_NVRTC_FAIL=nvrtcCompileProgram:1:11", "ONELAUNCH_CACHE=off"),
+                 WITH("work: OL_ERROR_DEVICE: NVRTC 13.0: NVRTC_ERROR unknown (11): no log"));
     check_saying(WITH("FAKE_NVRTC_FAIL=nvrtcDestroyProgram:1:4", "ONELAUNCH_CACHE=off"), WITH("works\n"));
 }
 
@@ -196,7 +212,8 @@ static void A73_the_text_is_self_contained(void **state)
         fprintf(f, "#error an old header was found\n");
         fclose(f);
     }
-    int code = run_child("elsewhere", WITH(setting[0], fake_is_loaded() ? setting[1] : "NONE", fake_is_loaded() ? setting[2] : "NONE", "ONELAUNCH_CACHE=off"), output);
+    int code = run_child("elsewhere", WITH(setting[0], fake_is_loaded() ? setting[1] : "NONE",
+                                           fake_is_loaded() ? setting[2] : "NONE", "ONELAUNCH_CACHE=off"), output);
     if (code || !strstr(output, "works\n"))
         fail_msg("code %d: %s", code, output);
     for (int i = 0; i < 3; i++)
@@ -266,7 +283,8 @@ static int use_inherited(void)
     int32_t n;
     if (fake_is_loaded())
         fake_fail("*", 0, 3);                                    /* as the driver does */
-    const ol_status results[] = { kit_works(&inherited, &error) ? OL_OK : error.status, ol_device_cuda(0, NULL, &device, &error), ol_cuda_count(&n, &error),
+    const ol_status results[] = { kit_works(&inherited, &error) ? OL_OK : error.status, ol_device_cuda(0, NULL, &device, &error),
+                                  ol_cuda_count(&n, &error),
                                   ol_compile(inherited.device, &builder, DTYPES(OL_FLOAT32), &c, &error) };
     for (size_t i = 0; i < COUNT(results); i++)
         if (results[i] != OL_OK && results[i] != OL_ERROR_DEVICE)
@@ -372,12 +390,14 @@ static void A65_ends_are_silent(void **state)
 int main(int argc, char **argv)
 {
     static const child_program children[] = {
-        { "say", say }, { "elsewhere", elsewhere }, { "fork before CUDA", fork_before_cuda }, { "fork after CUDA", fork_after_cuda },
+        { "say", say }, { "elsewhere", elsewhere }, { "fork before CUDA", fork_before_cuda },
+        { "fork after CUDA", fork_after_cuda },
         { "exit with all alive", exit_with_all_alive }, { "exit with a thread", exit_with_a_thread },
         { "exit with late destruction", exit_with_late_destruction }, { NULL, NULL },
     };
     const struct CMUnitTest tests[] = {
-        CUDA_TEST(the_driver_is_missing_or_broken), CUDA_TEST(A80_the_compiler_is_missing_or_broken), CUDA_TEST(every_call_of_the_compiler_fails_once),
+        CUDA_TEST(the_driver_is_missing_or_broken), CUDA_TEST(A80_the_compiler_is_missing_or_broken),
+        CUDA_TEST(every_call_of_the_compiler_fails_once),
         CUDA_TEST(A73_the_text_is_self_contained), CUDA_TEST(A64_forks), CUDA_TEST(A65_ends_are_silent),
     };
     child_programs = children;

@@ -151,7 +151,8 @@ static void blocks_come_back(void **state)
     for (int i = 0; i < 10; i++) {
         assert_ok(ol_replay(b.on_cuda, stream, nothing, nothing + 300, &error), &error);
         fake_fail("cuLaunchKernel", 1, 701);
-        assert_fails(ol_replay(b.on_cuda, stream, tensors, tensors + 300, &error), &error, OL_ERROR_DEVICE, "replay case", "cuLaunchKernel");
+        assert_fails(ol_replay(b.on_cuda, stream, tensors, tensors + 300, &error), &error, OL_ERROR_DEVICE, "replay case",
+                     "cuLaunchKernel");
     }
     assert_int_equal(fake_calls("cuMemHostAlloc"), made);
     device_give(cuda, memory, s.n_bytes);
@@ -186,12 +187,14 @@ static int small_parameters(void)
     void *memory = NULL;
     unsigned char *expected = scene_expected(&s, reference), *got = malloc(s.n_bytes);
     ol_stream in = (ol_stream)(uintptr_t)2;
-    if (ol_device_allocate(device, s.n_bytes, &memory, &error) != OL_OK || ol_device_copy(device, in, memory, s.bytes, s.n_bytes, &error) != OL_OK)
+    if (ol_device_allocate(device, s.n_bytes, &memory, &error) != OL_OK ||
+        ol_device_copy(device, in, memory, s.bytes, s.n_bytes, &error) != OL_OK)
         fault = "copy";
     scene_bind(&s, memory, tensors);
     if (!fault && ol_replay(c, in, tensors, tensors + n, &error) != OL_OK)
         fault = "replay";
-    if (!fault && (ol_device_copy(device, in, got, memory, s.n_bytes, &error) != OL_OK || ol_stream_synchronize(device, in, &error) != OL_OK))
+    if (!fault && (ol_device_copy(device, in, got, memory, s.n_bytes, &error) != OL_OK ||
+        ol_stream_synchronize(device, in, &error) != OL_OK))
         fault = "copy back";
     if (fault) {
         printf("%s: %s: %s\n", fault, error.operation, error.description);
@@ -213,7 +216,8 @@ static int small_parameters(void)
 static void older_drivers_and_compilers(void **state)
 {
     static const char *const settings[][3] = {
-        { "FAKE_CUDA_DRIVER=12000", "FAKE_CUDA_STRICT=1", NULL }, { "FAKE_CUDA_CAPABILITY=61", "FAKE_NVRTC_ARCHITECTURES=60 61 70", NULL },
+        { "FAKE_CUDA_DRIVER=12000", "FAKE_CUDA_STRICT=1", NULL },
+        { "FAKE_CUDA_CAPABILITY=61", "FAKE_NVRTC_ARCHITECTURES=60 61 70", NULL },
     };
     char output[CHILD_OUTPUT];
     (void)state;
@@ -233,7 +237,8 @@ int main(int argc, char **argv)
 {
     static const child_program children[] = { { "small parameters", small_parameters }, { NULL, NULL } };
     const struct CMUnitTest tests[] = {
-        CUDA_TEST(any_number_of_tensors), CUDA_TEST(blocks_in_flight), CUDA_TEST(blocks_come_back), CUDA_TEST(older_drivers_and_compilers),
+        CUDA_TEST(any_number_of_tensors), CUDA_TEST(blocks_in_flight), CUDA_TEST(blocks_come_back),
+        CUDA_TEST(older_drivers_and_compilers),
     };
     child_programs = children;
     return CUDA_RUN(argc, argv, tests);

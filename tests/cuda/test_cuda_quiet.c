@@ -81,8 +81,9 @@ enum { ROUNDS = 14 };
 
 static void replays_do_nothing_else(void **state)
 {
-    static const char *const unwanted[] = { "cuMemAlloc", "cuMemAllocAsync", "cuMemHostAlloc", "cuMemFree", "cuMemFreeAsync", "cuMemFreeHost", "cuMemcpyAsync",
-                                            "cuMemsetD32Async", "cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuModuleLoadData",
+    static const char *const unwanted[] = { "cuMemAlloc", "cuMemAllocAsync", "cuMemHostAlloc", "cuMemFree", "cuMemFreeAsync",
+                                            "cuMemFreeHost", "cuMemcpyAsync", "cuMemsetD32Async", "cuStreamSynchronize",
+                                            "cuCtxSynchronize", "cuEventSynchronize", "cuModuleLoadData",
                                             "cuEventCreate", "cuStreamCreate", "NULL stream" };
     ledger books = { 0 };
     ol_cuda_options options = ledger_options(&books);
@@ -104,13 +105,15 @@ static void replays_do_nothing_else(void **state)
         size_t n_bytes = (size_t)n * 4096;
         char *memory;
         assert_ok(ol_device_allocate(device, n_bytes, (void **)&memory, &error), &error);
-        ol_composite *c = compile_on(device, subjects[i].build, (void *)(intptr_t)n_inputs, n_inputs, dtypes, subjects[i].n_outputs);
+        ol_composite *c = compile_on(device, subjects[i].build, (void *)(intptr_t)n_inputs, n_inputs, dtypes,
+                                     subjects[i].n_outputs);
         for (int r = 0; r < ROUNDS; r++) {
             tensors[r] = calloc((size_t)n, sizeof *tensors[r]);
             for (int32_t t = 0; t < n; t++)
                 tensors[r][t].data = memory + t * 4096;
             for (int32_t t = 0; t < n_inputs; t++)
-                tensors[r][t] = ol_tensor_contiguous(tensors[r][t].data, OL_FLOAT32, t % 2 ? 2 : 1, t % 2 ? SHAPE(2, 10 + r % 7) : SHAPE(10 + r % 7));
+                tensors[r][t] = ol_tensor_contiguous(tensors[r][t].data, OL_FLOAT32, t % 2 ? 2 : 1,
+                                                     t % 2 ? SHAPE(2, 10 + r % 7) : SHAPE(10 + r % 7));
             assert_ok(ol_output_shapes(c, tensors[r], tensors[r] + n_inputs, &error), &error);
         }
         for (int current = 0; current < 2; current++) {
@@ -126,7 +129,8 @@ static void replays_do_nothing_else(void **state)
             if (current)
                 assert_int_equal(cu.cuCtxPopCurrent(&context), 0);
             if (library || books.n_calls != own_calls)
-                fail_msg("%s: %zu calls of the C library's allocator, %zu of the host's", subjects[i].name, library, books.n_calls - own_calls);
+                fail_msg("%s: %zu calls of the C library's allocator, %zu of the host's", subjects[i].name, library,
+                         books.n_calls - own_calls);
             for (size_t u = 0; fake_is_loaded() && u < COUNT(unwanted); u++)
                 if (fake_calls(unwanted[u]))
                     fail_msg("%s: %zu times %s in %d replays", subjects[i].name, fake_calls(unwanted[u]), unwanted[u], (int)ROUNDS);
@@ -134,7 +138,8 @@ static void replays_do_nothing_else(void **state)
                 assert_int_equal(fake_calls("cuLaunchKernel"), ROUNDS);
                 size_t calls = fake_calls("*") - (size_t)current;       /* the pop above */
                 if (calls > ROUNDS * subjects[i].calls[current])
-                    fail_msg("%s: %zu driver calls in %d replays, expected %zu each", subjects[i].name, calls, (int)ROUNDS, subjects[i].calls[current]);
+                    fail_msg("%s: %zu driver calls in %d replays, expected %zu each", subjects[i].name, calls, (int)ROUNDS,
+                             subjects[i].calls[current]);
             }
             assert_ok(ol_stream_synchronize(device, stream, &error), &error);
         }
@@ -196,7 +201,8 @@ static void the_first_replay_too(void **state)
 /* The composed path allocates and frees in the order of its stream: it does not wait, and the legacy stream sees nothing. */
 static void the_composed_path_does_not_wait(void **state)
 {
-    static const char *const unwanted[] = { "cuMemAlloc", "cuMemFree", "cuMemcpyAsync", "cuStreamSynchronize", "cuCtxSynchronize", "NULL stream" };
+    static const char *const unwanted[] = { "cuMemAlloc", "cuMemFree", "cuMemcpyAsync", "cuStreamSynchronize", "cuCtxSynchronize",
+                                            "NULL stream" };
     ol_error error;
     scene s;
     (void)state;

@@ -64,7 +64,8 @@ static const subject subjects[] = {
     { "halves", build_halves, 3, 1, { OL_FLOAT16, OL_FLOAT16, OL_FLOAT16 } },
     { "integers", build_integers, 5, 6, { OL_INT64, OL_INT64, OL_UINT64, OL_UINT64, OL_BOOL } },
     { "dtypes", build_dtypes, 12, 24,
-      { OL_BOOL, OL_UINT8, OL_UINT16, OL_UINT32, OL_UINT64, OL_INT8, OL_INT16, OL_INT32, OL_INT64, OL_FLOAT16, OL_BFLOAT16, OL_FLOAT32 } },
+      { OL_BOOL, OL_UINT8, OL_UINT16, OL_UINT32, OL_UINT64, OL_INT8, OL_INT16, OL_INT32, OL_INT64, OL_FLOAT16, OL_BFLOAT16,
+        OL_FLOAT32 } },
 };
 
 static both compile_subject(const subject *s)
@@ -73,7 +74,8 @@ static both compile_subject(const subject *s)
 }
 
 /* One scene: the inputs of this shape, or which broadcast to it, and the outputs. */
-static void check_shape(const subject *s, const both *b, manner how_in, manner how_out, int broadcasts, int32_t rank, const int64_t *shape, int how)
+static void check_shape(const subject *s, const both *b, manner how_in, manner how_out, int broadcasts, int32_t rank,
+                        const int64_t *shape, int how)
 {
     scene sc;
     char what[200];
@@ -96,8 +98,10 @@ static void check_shape(const subject *s, const both *b, manner how_in, manner h
 static void any_layout(void **state)
 {
     static const struct { int32_t rank; int64_t shape[OL_MAX_RANK]; } shapes[] = {
-        { 0, { 0 } }, { 1, { 1 } }, { 1, { 19 } }, { 2, { 3, 17 } }, { 2, { 1, 9 } }, { 3, { 2, 3, 5 } }, { 4, { 2, 2, 3, 4 } }, { 5, { 2, 1, 2, 3, 3 } },
-        { 6, { 2, 2, 1, 2, 2, 3 } }, { 7, { 1, 2, 2, 2, 1, 2, 3 } }, { 8, { 2, 1, 3, 1, 2, 2, 1, 3 } }, { 8, { 2, 2, 2, 2, 2, 2, 2, 2 } },
+        { 0, { 0 } }, { 1, { 1 } }, { 1, { 19 } }, { 2, { 3, 17 } }, { 2, { 1, 9 } }, { 3, { 2, 3, 5 } }, { 4, { 2, 2, 3, 4 } },
+        { 5, { 2, 1, 2, 3, 3 } },
+        { 6, { 2, 2, 1, 2, 2, 3 } }, { 7, { 1, 2, 2, 2, 1, 2, 3 } }, { 8, { 2, 1, 3, 1, 2, 2, 1, 3 } },
+        { 8, { 2, 2, 2, 2, 2, 2, 2, 2 } },
     };
     (void)state;
     for (size_t i = 0; i < COUNT(subjects); i++) {
@@ -105,8 +109,10 @@ static void any_layout(void **state)
         for (size_t n = 0; n < COUNT(shapes); n++)
             for (manner how = 0; how < N_MANNERS; how++) {
                 manner out = (manner)((how + n) % N_MANNERS);
-                check_shape(&subjects[i], &b, how, out, 0, shapes[n].rank, shapes[n].shape, n % 4 == 3 && how == RANDOM ? WITH_COMPOSED : 0);
-                check_shape(&subjects[i], &b, how, out, 1, shapes[n].rank, shapes[n].shape, n % 4 == 2 && how == RANDOM ? WITH_COMPOSED : 0);
+                check_shape(&subjects[i], &b, how, out, 0, shapes[n].rank, shapes[n].shape,
+                            n % 4 == 3 && how == RANDOM ? WITH_COMPOSED : 0);
+                check_shape(&subjects[i], &b, how, out, 1, shapes[n].rank, shapes[n].shape,
+                            n % 4 == 2 && how == RANDOM ? WITH_COMPOSED : 0);
             }
         destroy_both(&b);
     }
@@ -435,7 +441,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         CUDA_TEST(any_layout), CUDA_TEST(any_length), CUDA_TEST(wide_work), CUDA_TEST(rates), CUDA_TEST(groups_of_shapes),
-        CUDA_TEST(outputs_inside_of_larger_ones),        CUDA_TEST(empty_outputs_are_no_launch), CUDA_TEST(in_place), CUDA_TEST(groups_take_turns), CUDA_TEST(turns_are_not_remembered),
+        CUDA_TEST(outputs_inside_of_larger_ones), CUDA_TEST(empty_outputs_are_no_launch), CUDA_TEST(in_place),
+        CUDA_TEST(groups_take_turns), CUDA_TEST(turns_are_not_remembered),
         CUDA_TEST(A75_constants_keep_their_bits), CUDA_TEST(A25_nothing_is_contracted),
     };
     return CUDA_RUN(argc, argv, tests);

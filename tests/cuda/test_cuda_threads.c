@@ -1,5 +1,5 @@
-/* One composite in many threads, each with its own stream and shapes; the same graph compiled by several threads at once; composites
- * destroyed where they were not made (A60, A62). Threads assert nothing: they say what went wrong. */
+/* One composite in many threads, each with its own stream and shapes; the same graph compiled by several threads at once;
+ * composites destroyed where they were not made (A60, A62). Threads assert nothing: they say what went wrong. */
 #include "cuda_harness.h"
 
 #include <pthread.h>
@@ -144,7 +144,8 @@ typedef struct compiler {
 static void *compile(void *user)
 {
     compiler *w = user;
-    ol_builder builder = { .build = build_shift, .user = (void *)(intptr_t)w->shift, .n_inputs = 1, .n_outputs = 1, .name = "shift" };
+    ol_builder builder = { .build = build_shift, .user = (void *)(intptr_t)w->shift, .n_inputs = 1, .n_outputs = 1,
+                           .name = "shift" };
     pthread_barrier_wait(w->start);
     ol_compile(cuda, &builder, two_floats, &w->c, &w->error);
     return NULL;
@@ -161,7 +162,8 @@ static int is_shift(const ol_composite *c, ol_stream in, char *memory, int shift
 {
     float x = 100, y = 0;
     ol_tensor tensors[2] = { vector_of(memory, OL_FLOAT32, 1), vector_of(memory + 4, OL_FLOAT32, 1) };
-    return ol_device_copy(cuda, in, memory, &x, sizeof x, error) == OL_OK && ol_replay(c, in, tensors, tensors + 1, error) == OL_OK &&
+    return ol_device_copy(cuda, in, memory, &x, sizeof x, error) == OL_OK &&
+           ol_replay(c, in, tensors, tensors + 1, error) == OL_OK &&
            ol_device_copy(cuda, in, &y, memory + 4, sizeof y, error) == OL_OK && ol_stream_synchronize(cuda, in, error) == OL_OK &&
            y == 100 - (float)shift;
 }
@@ -197,7 +199,8 @@ static void the_same_graph_at_once(void **state)
         /* The image is still there, for the next one. */
         size_t before = fake_is_loaded() ? fake_calls("cuModuleLoadData") : 0;
         ol_composite *c = NULL;
-        ol_builder builder = { .build = build_shift, .user = (void *)(intptr_t)round, .n_inputs = 1, .n_outputs = 1, .name = "shift" };
+        ol_builder builder = { .build = build_shift, .user = (void *)(intptr_t)round, .n_inputs = 1, .n_outputs = 1,
+                               .name = "shift" };
         assert_ok(ol_compile(cuda, &builder, two_floats, &c, &error), &error);
         if (fake_is_loaded())
             assert_int_equal(fake_calls("cuModuleLoadData"), before);
@@ -249,9 +252,11 @@ static void *be_busy(void *user)
     while (b->ok && !atomic_load(&stop)) {
         if (b->which == 0) {
             int shift = b->n_rounds % 3;
-            ol_builder builder = { .build = build_shift, .user = (void *)(intptr_t)shift, .n_inputs = 1, .n_outputs = 1, .name = "case" };
+            ol_builder builder = { .build = build_shift, .user = (void *)(intptr_t)shift, .n_inputs = 1, .n_outputs = 1,
+                                   .name = "case" };
             ol_composite *c = NULL;
-            b->ok = ol_compile(cuda, &builder, two_floats, &c, &b->error) == OL_OK && is_shift(c, b->own, b->memory, shift, &b->error);
+            b->ok = ol_compile(cuda, &builder, two_floats, &c, &b->error) == OL_OK &&
+                    is_shift(c, b->own, b->memory, shift, &b->error);
             ol_composite_destroy(c);
         } else if (b->which == 1) {
             b->ok = is_shift(b->c, b->own, b->memory, 1, &b->error);
@@ -262,7 +267,8 @@ static void *be_busy(void *user)
             ol_device_destroy(device);
         } else {
             ol_tensor tensors[2] = { vector_of(b->memory, OL_FLOAT32, 1), vector_of(b->memory + 4, OL_FLOAT32, 1) };
-            b->ok = ol_replay_composed(b->c, b->own, tensors, tensors + 1, &b->error) == OL_OK && ol_stream_synchronize(cuda, b->own, &b->error) == OL_OK;
+            b->ok = ol_replay_composed(b->c, b->own, tensors, tensors + 1, &b->error) == OL_OK &&
+                    ol_stream_synchronize(cuda, b->own, &b->error) == OL_OK;
         }
         b->n_rounds++;
     }
@@ -288,7 +294,8 @@ static void A62_everything_at_once(void **state)
     for (int t = 0; t < N_BUSY; t++) {
         assert_int_equal(pthread_join(workers[t].thread, NULL), 0);
         if (!workers[t].ok)
-            fail_msg("thread %d, round %d: %s: %s", t, workers[t].n_rounds, workers[t].error.operation, workers[t].error.description);
+            fail_msg("thread %d, round %d: %s: %s", t, workers[t].n_rounds, workers[t].error.operation,
+                     workers[t].error.description);
         assert_ok(ol_stream_destroy(cuda, workers[t].own, &error), &error);
         device_give(cuda, workers[t].memory, 8);
     }
