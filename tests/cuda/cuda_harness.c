@@ -234,6 +234,19 @@ void captured_destroy(captured *c)
 
 /* ---- Children ---- */
 
+/* Takes the address sanitizer's remark on the fake driver's coroutines out. */
+static void remove_remarks(char *output)
+{
+    char *line;
+    while ((line = strstr(output, "WARNING: ASan doesn't fully support makecontext")) != NULL) {
+        char *end = line + strcspn(line, "\n");
+        while (line > output && line[-1] != '\n')
+            line--;
+        end += *end == '\n';
+        memmove(line, end, strlen(end) + 1);
+    }
+}
+
 int run_child(const char *name, const char *const *environment, char output[CHILD_OUTPUT])
 {
     int ends[2], status = 0;
@@ -264,6 +277,7 @@ int run_child(const char *name, const char *const *environment, char output[CHIL
     while (n < CHILD_OUTPUT - 1 && (got = read(ends[0], output + n, CHILD_OUTPUT - 1 - n)) > 0)
         n += (size_t)got;
     output[n] = '\0';
+    remove_remarks(output);
     close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     if (WIFSIGNALED(status))
