@@ -395,6 +395,35 @@ BUILDER(build_constants)
     return 0;
 }
 
+/* One of every size. */
+BUILDER(build_sizes)
+{
+    const uint64_t bits = 0x8123456789abcdef;
+    (void)user;
+    out[0] = ol_bitwise_xor(g, in[0], ol_constant_bits(g, OL_UINT64, &bits));
+    out[1] = ol_add(g, in[1], ol_constant_bits(g, OL_INT64, &bits));
+    out[2] = ol_bitwise_xor(g, in[2], ol_constant(g, OL_UINT32, 0xdeadbeef));
+    out[3] = ol_bitwise_xor(g, in[3], ol_constant(g, OL_UINT16, 0xface));
+    out[4] = ol_bitwise_xor(g, in[4], ol_constant(g, OL_INT8, -77));
+    out[5] = ol_logical_or(g, in[5], ol_constant(g, OL_BOOL, 1));
+    return 0;
+}
+
+static void constants_of_every_size(void **state)
+{
+    static const ol_dtype dtypes[] = { OL_UINT64, OL_INT64, OL_UINT32, OL_UINT16, OL_INT8, OL_BOOL };
+    (void)state;
+    scene s;
+    both b = compile_both(build_sizes, NULL, 6, dtypes, 6);
+    scene_begin(&s);
+    for (int i = 0; i < 6; i++)
+        scene_add(&s, DENSE, dtypes[i], 1, SHAPE(11));
+    scene_add_outputs(&s, b.on_cpu, DENSE, NULL);
+    scene_check(&s, b.on_cpu, b.on_cuda, WITH_COMPOSED, "sizes");
+    scene_end(&s);
+    destroy_both(&b);
+}
+
 static void A75_constants_keep_their_bits(void **state)
 {
     (void)state;
@@ -443,7 +472,8 @@ int main(int argc, char **argv)
         CUDA_TEST(any_layout), CUDA_TEST(any_length), CUDA_TEST(wide_work), CUDA_TEST(rates), CUDA_TEST(groups_of_shapes),
         CUDA_TEST(outputs_inside_of_larger_ones), CUDA_TEST(empty_outputs_are_no_launch), CUDA_TEST(in_place),
         CUDA_TEST(groups_take_turns), CUDA_TEST(turns_are_not_remembered),
-        CUDA_TEST(A75_constants_keep_their_bits), CUDA_TEST(A25_nothing_is_contracted),
+        CUDA_TEST(A75_constants_keep_their_bits), CUDA_TEST(constants_of_every_size),
+        CUDA_TEST(A25_nothing_is_contracted),
     };
     return CUDA_RUN(argc, argv, tests);
 }
