@@ -16,19 +16,21 @@ static size_t n_left;
 
 /* ---- The driver ---- */
 
+/* 0 where there is none. One that lacks a function is no reason to skip. */
 static int find_driver(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return 0;
-#define F(name, symbol, arguments)                                    \
-    if (!(*(void **)&cu.name = dlsym(library, #symbol)))              \
-        return 0;
+#define FIND(table, name, symbol)                                     \
+    if (!(*(void **)&table.name = dlsym(library, #symbol))) {         \
+        fprintf(stderr, "the driver has no " #symbol "\n");           \
+        exit(1);                                                      \
+    }
+#define F(name, symbol, arguments) FIND(cu, name, symbol)
     DRIVER_FUNCTIONS(F)
 #undef F
-#define F(name, symbol, arguments)                                    \
-    if (!(*(void **)&more.name = dlsym(library, #symbol)))            \
-        return 0;
+#define F(name, symbol, arguments) FIND(more, name, symbol)
     MORE_FUNCTIONS(F)
 #undef F
     return 1;
@@ -192,18 +194,33 @@ ol_cuda_options ledger_options(ledger *l)
 
 /* ---- Captures ---- */
 
-void capture_begin(ol_stream in, int mode)
+/* Makes the stream's context current, and the one before again. */
+static void enter(ol_stream in)
 {
-    assert_int_equal(more.cuStreamBeginCapture(in, mode), 0);
+    CUcontext context = NULL;
+    assert_int_equal(cu.cuStreamGetCtx(in, &context), 0);
+    assert_int_equal(cu.cuCtxPushCurrent(context), 0);
 }
 
-captured capture_end(ol_device *device, ol_stream in)
+static void leave(void)
+{
+    CUcontext popped;
+    assert_int_equal(cu.cuCtxPopCurrent(&popped), 0);
+}
+
+void capture_begin(ol_stream in, int mode)
+{
+    enter(in);
+    assert_int_equal(more.cuStreamBeginCapture(in, mode), 0);
+    leave();
+}
+
+captured capture_end(ol_stream in)
 {
     captured c = { 0 };
     CUgraphNode nodes[64];
-    CUcontext context = NULL;
     size_t n = 0;
-    (void)device;
+    enter(in);
     assert_int_equal(more.cuStreamEndCapture(in, &c.graph), 0);
     assert_int_equal(more.cuGraphGetNodes(c.graph, NULL, &n), 0);
     assert_in_range(n, 0, 64);
@@ -214,22 +231,24 @@ captured capture_end(ol_device *device, ol_stream in)
         c.n_kernels += type == 0;
         c.n_others += type != 0;
     }
-    assert_int_equal(cu.cuStreamGetCtx(in, &context), 0);
-    assert_int_equal(cu.cuCtxPushCurrent(context), 0);
     assert_int_equal(more.cuGraphInstantiate(&c.executable, c.graph, 0), 0);
-    assert_int_equal(cu.cuCtxPopCurrent(&context), 0);
+    leave();
     return c;
 }
 
 void captured_launch(const captured *c, ol_stream in)
 {
+    enter(in);
     assert_int_equal(more.cuGraphLaunch(c->executable, in), 0);
+    leave();
 }
 
 void captured_destroy(captured *c)
 {
+    enter(stream);
     assert_int_equal(more.cuGraphExecDestroy(c->executable), 0);
     assert_int_equal(more.cuGraphDestroy(c->graph), 0);
+    leave();
 }
 
 /* ---- Children ---- */

@@ -134,7 +134,7 @@ typedef struct captured {
 
 enum { CAPTURE_GLOBAL = 0, CAPTURE_THREAD_LOCAL = 1, CAPTURE_RELAXED = 2 };
 void capture_begin(ol_stream in, int mode);
-captured capture_end(ol_device *device, ol_stream in);
+captured capture_end(ol_stream in);
 void captured_launch(const captured *c, ol_stream in);
 void captured_destroy(captured *c);
 

@@ -103,7 +103,7 @@ static void a_replay_is_one_node(void **state)
                 }
                 capture_begin(stream, mode);
                 stage_replay(st, b.on_cuda, stream);
-                captured c = capture_end(cuda, stream);
+                captured c = capture_end(stream);
                 assert_int_equal(c.n_kernels, 1);
                 assert_int_equal(c.n_others, 0);
                 stage_compare(st, st->s.bytes, "captured, not launched");
@@ -143,7 +143,7 @@ static void a_graph_updates_in_place(void **state)
     ol_error error;
     capture_begin(stream, CAPTURE_THREAD_LOCAL);
     assert_ok(ol_replay(b.on_cuda, stream, on_gpu, on_gpu + 2, &error), &error);
-    captured c = capture_end(cuda, stream);
+    captured c = capture_end(stream);
     for (int i = 0; i < 5; i++) {
         captured_launch(&c, stream);
         assert_ok(ol_replay(b.on_cpu, NULL, on_cpu, on_cpu + 2, &error), &error);
@@ -174,7 +174,7 @@ static void several_replays_in_one_capture(void **state)
     for (int r = 0; r < ROUNDS; r++)
         for (int i = 0; i < 2; i++)
             stage_replay(stages[i][r], b[i].on_cuda, stream);
-    captured c = capture_end(cuda, stream);
+    captured c = capture_end(stream);
     assert_int_equal(c.n_kernels, 2 * ROUNDS);
     assert_int_equal(c.n_others, 0);
     captured_launch(&c, stream);
@@ -201,7 +201,7 @@ static void captured_words_stay(void **state)
         for (int k = 0; k < 2; k++) {
             capture_begin(stream, CAPTURE_THREAD_LOCAL);
             stage_replay(st[k], b.on_cuda, stream);
-            c[k] = capture_end(cuda, stream);
+            c[k] = capture_end(stream);
         }
         for (int k = 0; k < BESIDE; k++)
             stage_replay(beside, b.on_cuda, stream);
@@ -290,7 +290,7 @@ static void A67_other_threads_do_not_break_a_capture(void **state)
         if (!p.ok)
             fail_msg("mode %d: %s: %s", mode, p.error.operation, p.error.description);
         stage_replay(st, b[1].on_cuda, stream);
-        captured c = capture_end(cuda, stream);
+        captured c = capture_end(stream);
         assert_int_equal(c.n_kernels, 2);
         assert_int_equal(c.n_others, 0);
         captured_launch(&c, stream);
@@ -321,7 +321,7 @@ static void the_same_thread_compiles_while_it_captures(void **state)
         destroy_both(&another);
         ol_composite *c = compile_on(cuda, build_new, (void *)(intptr_t)(7 + mode), 1, DTYPES(OL_FLOAT32), 1);
         ol_composite_destroy(c);
-        captured done = capture_end(cuda, stream);
+        captured done = capture_end(stream);
         assert_int_equal(done.n_kernels, 1);
         captured_destroy(&done);
     }
@@ -349,7 +349,7 @@ static void A70_only_the_callers_stream(void **state)
         stage_replay(st, b.on_cuda, blocking);
         for (int k = 0; k < 6; k++)
             stage_replay(beside, b.on_cuda, stream);
-        captured c = capture_end(cuda, blocking);
+        captured c = capture_end(blocking);
         assert_int_equal(c.n_kernels, 1);
         assert_int_equal(c.n_others, 0);
         captured_launch(&c, blocking);
@@ -377,7 +377,7 @@ static void a_refusal_breaks_no_capture(void **state)
     assert_fails(ol_replay(b.on_cuda, stream, st->tensors, (ol_tensor[]){ st->tensors[2], wrong }, &error), &error, OL_ERROR_DTYPE,
                  "replay case", "int8");
     stage_replay(st, b.on_cuda, stream);
-    captured c = capture_end(cuda, stream);
+    captured c = capture_end(stream);
     assert_int_equal(c.n_kernels, 1);
     captured_launch(&c, stream);
     stage_compare(st, st->expected, "captured");

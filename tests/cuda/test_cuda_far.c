@@ -206,7 +206,8 @@ static void many_elements(void **state)
         { 1, { 3270680000 } }, { 2, { 8192, 176384 * 2 } }, { 2, { 8192, 262144 } }, { 2, { 262145, 8192 } },
         { 1, { ((int64_t)1 << 32) + 77 } },
     };
-    unsigned char pattern[PERIOD + 1], got[4096];
+    static unsigned char pattern[PERIOD];
+    unsigned char got[4096];
     ol_error error;
     (void)state;
     need_memory((size_t)16 << 30);
