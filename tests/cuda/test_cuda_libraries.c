@@ -185,7 +185,8 @@ static void every_call_of_the_compiler_fails_once(void **state)
                  WITH("compiler: OL_ERROR_DEVICE: nvrtcVersion: code 3\n", "works\n"));
     check_saying(WITH("FAKE_NVRTC_FAIL=nvrtcCompileProgram:1:11", "ONELAUNCH_CACHE=off"),
                  WITH("work: OL_ERROR_DEVICE: NVRTC 13.0: NVRTC_ERROR unknown (11): no log"));
-    check_saying(WITH("FAKE_NVRTC_FAIL=nvrtcDestroyProgram:1:4", "ONELAUNCH_CACHE=off", "ASAN_OPTIONS=detect_leaks=0"), WITH("works\n"));
+    check_saying(WITH("FAKE_NVRTC_FAIL=nvrtcDestroyProgram:1:4", "ONELAUNCH_CACHE=off", "ASAN_OPTIONS=detect_leaks=0"),
+                 WITH("works\n"));
 }
 
 /* ---- A73: nothing is included ---- */
