@@ -9,6 +9,8 @@
 
 #define INLINED_INSTRUCTIONS 48          /* of a program that is inlined: the compiler's time grows with them */
 #define HOISTED_COST 8                   /* of a value that is worth hoisting: in units of primitives.def */
+#define COSTLY 64                        /* of a program with few values of memory to what is computed, in the same units */
+#define COSTLY_BLOCKS 3                  /* of a multiprocessor, that its registers must allow: 80 a thread */
 #define LANES_INSTRUCTIONS 256           /* of a program whose threads take several elements: registers */
 
 /* ---- Clusters: by refinement of "all in one", output by output. Costs the sum of what the outputs reach. ---- */
@@ -91,8 +93,9 @@ static int find_clusters(kernel *k, const graph *g, const program *p)
 
 /* ---- The rest ---- */
 
-/* Elements of a thread: 16 bytes of the narrowest tensor, counting those of a byte as two, so that a bool mask does not decide. */
-static int choose_lanes(const graph *g, const program *p)
+/* Elements of a thread: 16 bytes of the narrowest tensor, counting those of a byte as two, so that a bool mask does not decide.
+ * Where much is computed with each, half as many of 16 bits: their registers keep other threads out. */
+static int choose_lanes(const graph *g, const program *p, int is_costly)
 {
     size_t narrowest = 8;
     if (p->n_instructions > LANES_INSTRUCTIONS)
@@ -101,7 +104,8 @@ static int choose_lanes(const graph *g, const program *p)
         size_t size = dtype_sizes[graph_dtype(g, i < g->n_inputs ? (uint32_t)i : g->outputs[i - g->n_inputs])];
         narrowest = size < narrowest ? size : narrowest;
     }
-    return (int)(16 / (narrowest < 2 ? 2 : narrowest));
+    int lanes = (int)(16 / (narrowest < 2 ? 2 : narrowest));
+    return is_costly && lanes > 4 ? 4 : lanes;
 }
 
 /* The most words that a replay can need: each output a group of its own, no dimension collapsed, all far. */
@@ -172,7 +176,9 @@ ol_status kernel_create(const graph *g, const program *p, const dependencies *d,
     }
     make_name(k, g->name);
     find_hoisted(k, g, p);
-    k->lanes = choose_lanes(g, p);
+    int is_costly = p->cost_per_element >= COSTLY;
+    k->lanes = choose_lanes(g, p, is_costly);
+    k->n_blocks = is_costly && k->lanes > 1 ? COSTLY_BLOCKS : 1;
     k->called = k->n_instructions > INLINED_INSTRUCTIONS;
     k->n_words = most_words(k, g, d);
     k->far = k->n_words > largest;

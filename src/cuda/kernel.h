@@ -15,6 +15,7 @@ typedef struct kernel {
     ol_allocator allocator;
     char name[72];                       /* of the __global__ function */
     int lanes;                           /* elements of a thread where GROUP_LANES is set; a power of two */
+    int n_blocks;                        /* of a multiprocessor at once, at least: what bounds the registers */
     int called;                          /* primitives are called, not inlined: the program is long */
     size_t n_words;                      /* at most passed */
     int far;                             /* they are passed by pointer */

@@ -314,18 +314,14 @@ static void put_group_function(writer *w)
                    "            kernel_locate(row, words, group, r);\n");
     put_values(w);
     put_stores(w);
-    text_add(w->t, "            kept = hoisted;\n        }\n    }\n}\n\n"
-                   "/* Called, so that the registers of its calls are not the others'. */\n"
-                   "static __device__ __noinline__ void %s_far(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
-                   "    %s_group<1, true>(words, group, thread, 0, group[GROUP_ROW]);\n}\n\n",
-             k->name, k->name);
+    text_add(w->t, "            kept = hoisted;\n        }\n    }\n}\n\n");
 }
 
 /* Calls the functions for the group's flags: what is left of a row after whole lanes is done one by one. */
 static void put_call(writer *w, int indent)
 {
     const kernel *k = w->k;
-    text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_FAR) {\n%*s%s_far(words, group, thread);\n%*s} else {\n", indent, "", indent + 4, "", k->name, indent, "");
+    text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_FAR) {\n%*s%s_group<1, true>(words, group, thread, 0, group[GROUP_ROW]);\n%*s} else {\n", indent, "", indent + 4, "", k->name, indent, "");
     text_add(w->t, "%*suint64_t column = 0, n_columns = group[GROUP_ROW];\n", indent + 4, "");
     if (k->lanes > 1)
         text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_LANES) {\n%*scolumn = n_columns / %d * %d;\n"
@@ -339,7 +335,7 @@ static void put_kernel_function(writer *w)
     const kernel *k = w->k;
     if (!k->far)
         text_add(w->t, "struct kernel_words {\n    uint64_t words[%zu];\n};\n\n", k->n_words);
-    text_add(w->t, "extern \"C\" __global__ void __launch_bounds__(%d) %s(%s) {\n", KERNEL_THREADS, k->name,
+    text_add(w->t, "extern \"C\" __global__ void __launch_bounds__(%d, %d) %s(%s) {\n", KERNEL_THREADS, k->n_blocks, k->name,
              k->far ? "const uint64_t *words" : "const __grid_constant__ kernel_words passed");
     if (!k->far)
         text_add(w->t, "    const uint64_t *words = passed.words;\n");
