@@ -54,8 +54,8 @@ static void write_conversion(const char *from, const char *to)
 {
     char graph[512], title[64];
     snprintf(title, sizeof title, "astype_%s_%s", from, to);
-    int n = snprintf(graph, sizeof graph, "onelaunch graph 1\nname \"%s\"\nv0 = input %s\nv1 = astype %s v0\noutput v1\n", title, from,
-                     to);
+    int n = snprintf(graph, sizeof graph, "onelaunch graph 1\nname \"%s\"\nv0 = input %s\nv1 = astype %s v0\noutput v1\n", title,
+                     from, to);
     write_text(title, graph, (size_t)n);
 }
 

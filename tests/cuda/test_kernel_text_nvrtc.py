@@ -219,7 +219,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         texts = make_texts(arguments, folder)
         n = len(architectures)
-        jobs = [(path, a) for i, path in enumerate(texts) for k, a in enumerate(architectures) if arguments.every or (i + k) % n == 0]
+        jobs = [(path, architectures[k]) for i, path in enumerate(texts) for k in range(n) if arguments.every or (i + k) % n == 0]
         with multiprocessing.Pool(initializer=start) as pool:
             for of_one, instructions in pool.imap_unordered(check, jobs, 4):
                 problems += of_one
