@@ -182,7 +182,7 @@ static void put_group(filler *f, const space *s)
         for (size_t i = 0; i < f->k->n_instructions; i++)
             clusters[f->k->cluster[i] / 64] |= (uint64_t)(s->active[i] != 0) << f->k->cluster[i] % 64;
         for (uint32_t u = 0; u < s->n_used; u++)
-            map[s->used[u] / 4] |= (uint64_t)u << s->used[u] % 4 * 16;
+            map[s->used[u] / 4] |= (uint64_t)(MAP_PRESENT | u) << s->used[u] % 4 * 16;
     }
     for (uint32_t u = 0; u < s->n_used; u++)
         put_view(f, s, s->used[u], lanes, f->n_words + (f->several ? u : s->used[u]) * VIEW_WORDS);
