@@ -40,10 +40,15 @@ typedef struct cuda_scope {
 ol_status cuda_enter(const cuda_device *device, cuda_scope *scope, const char *operation, ol_error *error);
 void cuda_leave(cuda_scope *scope);
 
+/* While a capture goes on anywhere in the process, calls that may wait are refused and break it, unless the thread says that it means
+ * them; and takes that back. */
+int cuda_relax(const driver *d);
+void cuda_unrelax(const driver *d, int mode);
+
 /* image.c: the loaded kernel of a text: from this device's images, the cache on disk, or the compiler. */
 ol_status cuda_image_take(cuda_device *device, const kernel *k, const text *source, cuda_image **image, ol_error *error);
 void cuda_image_give(cuda_device *device, cuda_image *image);
-void cuda_images_destroy(cuda_device *device);
+void cuda_images_destroy(cuda_device *device, int entered);      /* not entered: what the driver holds of them stays */
 
 struct far_words;
 struct cuda_image {
@@ -61,7 +66,7 @@ struct cuda_image {
  * done; one that a stream capture recorded stays taken, since graphs made of it may be launched at any time. */
 typedef struct far_block far_block;
 ol_status far_words_create(const cuda_device *device, size_t n_words, struct far_words **far, ol_error *error);
-void far_words_destroy(const cuda_device *device, struct far_words *far);                     /* NULL is allowed */
+void far_words_destroy(const cuda_device *device, struct far_words *far, int entered);        /* NULL is allowed */
 ol_status far_words_take(const cuda_device *device, struct far_words *far, far_block **block, uint64_t **words, CUdeviceptr *address,
                          const char *operation, ol_error *error);
 /* After the launch into `stream`, or without one (`launched` 0). */

@@ -29,6 +29,18 @@ void cuda_leave(cuda_scope *scope)
         scope->driver->cuCtxPopCurrent(&ignored);
 }
 
+int cuda_relax(const driver *d)
+{
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    return d->cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS ? mode : -1;
+}
+
+void cuda_unrelax(const driver *d, int mode)
+{
+    if (mode >= 0)
+        d->cuThreadExchangeStreamCaptureMode(&mode);
+}
+
 static const char *cuda_name(const ol_device *device)
 {
     return ((const cuda_device *)device)->name;
@@ -58,10 +70,10 @@ static void cuda_destroy(ol_device *base)
     cuda_device *device = (cuda_device *)base;
     ol_allocator allocator = base->allocator;
     cuda_scope scope;
-    if (cuda_enter(device, &scope, "destroy device", NULL) == OL_OK) {
-        cuda_images_destroy(device);
-        cuda_leave(&scope);
-    }
+    int entered = cuda_enter(device, &scope, "destroy device", NULL) == OL_OK, mode = cuda_relax(device->driver);
+    cuda_images_destroy(device, entered);
+    cuda_unrelax(device->driver, mode);
+    cuda_leave(&scope);
     if (device->has_primary)
         device->driver->cuDevicePrimaryCtxRelease(device->handle);
     pthread_mutex_destroy(&device->lock);
@@ -114,15 +126,23 @@ static ol_status find_device(const driver *d, int32_t ordinal, CUdevice *handle,
 }
 
 /* The number by which the driver counts a device. */
-static int ordinal_of(const driver *d, CUdevice handle)
+static ol_status find_ordinal(const driver *d, CUdevice handle, int *ordinal, const char *operation, ol_error *error)
 {
     int n = 0;
     CUdevice other;
-    if (count_devices(d, &n) == CUDA_SUCCESS)
-        for (int i = 0; i < n; i++)
-            if (d->cuDeviceGet(&other, i) == CUDA_SUCCESS && other == handle)
-                return i;
-    return 0;
+    CUresult code = count_devices(d, &n);
+    if (code != CUDA_SUCCESS)
+        return driver_fail(d, code, "cuDeviceGetCount", operation, error);
+    for (int i = 0; i < n; i++) {
+        code = d->cuDeviceGet(&other, i);
+        if (code != CUDA_SUCCESS)
+            return driver_fail(d, code, "cuDeviceGet", operation, error);
+        if (other == handle) {
+            *ordinal = i;
+            return OL_OK;
+        }
+    }
+    return fail(error, OL_ERROR_DEVICE, operation, "the current context's GPU is none of the %d that the driver counts", n);
 }
 
 static ol_status read_capability(const driver *d, CUdevice handle, int *capability, int *n_multiprocessors, const char *operation, ol_error *error)
@@ -221,8 +241,8 @@ ol_status ol_device_cuda_current(const ol_cuda_options *options, ol_device **out
     }
     if (code != CUDA_SUCCESS)
         return give_up(device, driver_fail(d, code, call, creating, error));
-    device->ordinal = ordinal_of(d, device->handle);
-    return finish(device, out, error);
+    status = find_ordinal(d, device->handle, &device->ordinal, creating, error);
+    return status == OL_OK ? finish(device, out, error) : give_up(device, status);
 }
 
 ol_status ol_cuda_count(int32_t *n_devices, ol_error *error)

@@ -21,12 +21,15 @@ static ol_status load(driver *d, const char *operation, ol_error *error)
     }
     DRIVER_FUNCTIONS(F)
 #undef F
+    const char *call = "cuInit";
     CUresult code = d->cuInit(0);
     d->has_no_device = code == CUDA_ERROR_NO_DEVICE;
-    if (code == CUDA_SUCCESS || code == CUDA_ERROR_NO_DEVICE)
+    if (code == CUDA_SUCCESS || code == CUDA_ERROR_NO_DEVICE) {
+        call = "cuDriverGetVersion";
         code = d->cuDriverGetVersion(&d->version);
+    }
     if (code != CUDA_SUCCESS) {
-        ol_status status = driver_fail(d, code, "cuInit", operation, error);
+        ol_status status = driver_fail(d, code, call, operation, error);
         dlclose(handle);
         return status;
     }

@@ -28,19 +28,6 @@ struct far_words {
     far_block *blocks;
 };
 
-/* While a capture goes on anywhere in the process, calls that may wait are refused, unless the thread says that it means them. */
-static int relax(const driver *d)
-{
-    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    d->cuThreadExchangeStreamCaptureMode(&mode);
-    return mode;
-}
-
-static void unrelax(const driver *d, int mode)
-{
-    d->cuThreadExchangeStreamCaptureMode(&mode);
-}
-
 static ol_status add_block(const cuda_device *device, struct far_words *far, const char *operation, ol_error *error)
 {
     const driver *d = device->driver;
@@ -81,7 +68,7 @@ ol_status far_words_create(const cuda_device *device, size_t n_words, struct far
     for (int i = 0; i < FIRST_BLOCKS; i++) {
         ol_status status = add_block(device, far, "device cuda", error);
         if (status != OL_OK) {
-            far_words_destroy(device, far);
+            far_words_destroy(device, far, 1);
             return status;
         }
     }
@@ -89,7 +76,7 @@ ol_status far_words_create(const cuda_device *device, size_t n_words, struct far
     return OL_OK;
 }
 
-void far_words_destroy(const cuda_device *device, struct far_words *far)
+void far_words_destroy(const cuda_device *device, struct far_words *far, int entered)
 {
     const driver *d = device->driver;
     if (!far)
@@ -97,8 +84,10 @@ void far_words_destroy(const cuda_device *device, struct far_words *far)
     while (far->blocks) {
         far_block *b = far->blocks;
         far->blocks = b->next;
-        d->cuEventDestroy(b->event);
-        d->cuMemFreeHost(b->words);
+        if (entered) {
+            d->cuEventDestroy(b->event);
+            d->cuMemFreeHost(b->words);
+        }
         memory_give(&device->base.allocator, b, sizeof *b);
     }
     pthread_mutex_destroy(&far->lock);
@@ -108,7 +97,7 @@ void far_words_destroy(const cuda_device *device, struct far_words *far)
 static far_block *find_free(const driver *d, struct far_words *far)
 {
     for (far_block *b = far->blocks; b; b = b->next) {
-        if (b->state == BLOCK_IN_FLIGHT && d->cuEventQuery(b->event) != CUDA_ERROR_NOT_READY)
+        if (b->state == BLOCK_IN_FLIGHT && d->cuEventQuery(b->event) == CUDA_SUCCESS)
             b->state = BLOCK_FREE;
         if (b->state == BLOCK_FREE)
             return b;
@@ -122,7 +111,7 @@ ol_status far_words_take(const cuda_device *device, struct far_words *far, far_b
     const driver *d = device->driver;
     ol_status status = OL_OK;
     pthread_mutex_lock(&far->lock);
-    int mode = relax(d);
+    int mode = cuda_relax(d);
     far_block *b = find_free(d, far);
     if (!b && (status = add_block(device, far, operation, error)) == OL_OK)
         b = far->blocks;
@@ -132,7 +121,7 @@ ol_status far_words_take(const cuda_device *device, struct far_words *far, far_b
         *words = b->words;
         *address = b->address;
     }
-    unrelax(d, mode);
+    cuda_unrelax(d, mode);
     pthread_mutex_unlock(&far->lock);
     return status;
 }
@@ -143,7 +132,7 @@ void far_words_give(const cuda_device *device, far_block *b, CUstream stream, in
     int capturing = 0;
     block_state state = BLOCK_FREE;
     pthread_mutex_lock(&b->owner->lock);
-    int mode = relax(d);
+    int mode = cuda_relax(d);
     if (launched) {
         /* Where the driver does not say, the block stays taken: it must never be written under a kernel's hands. */
         state = BLOCK_RECORDED;
@@ -151,7 +140,7 @@ void far_words_give(const cuda_device *device, far_block *b, CUstream stream, in
             d->cuEventRecord(b->event, stream) == CUDA_SUCCESS)
             state = BLOCK_IN_FLIGHT;
     }
-    unrelax(d, mode);
+    cuda_unrelax(d, mode);
     b->state = state;
     pthread_mutex_unlock(&b->owner->lock);
 }

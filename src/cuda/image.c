@@ -38,11 +38,11 @@ static cuda_image *find(cuda_device *device, const text *key)
     return NULL;
 }
 
-static void destroy(const cuda_device *device, cuda_image *image)
+static void destroy(const cuda_device *device, cuda_image *image, int entered)
 {
-    if (image->module)
+    if (image->module && entered)
         device->driver->cuModuleUnload(image->module);
-    far_words_destroy(device, image->far);
+    far_words_destroy(device, image->far, entered);
     text_free(&image->key);
     memory_give(&device->base.allocator, image, sizeof *image);
 }
@@ -128,7 +128,7 @@ static ol_status make(const cuda_device *device, const kernel *k, const text *so
     text_free(&code_bytes);
     if (status != OL_OK) {
         if (image)
-            destroy(device, image);
+            destroy(device, image, 1);
         return status;
     }
     image->key = *key;
@@ -151,7 +151,7 @@ static cuda_image *keep(cuda_device *device, cuda_image *image)
     }
     pthread_mutex_unlock(&device->lock);
     if (surplus)
-        destroy(device, surplus);
+        destroy(device, surplus, 1);
     return same;
 }
 
@@ -171,9 +171,11 @@ ol_status cuda_image_take(cuda_device *device, const kernel *k, const text *sour
         *out = find(device, &key);
         pthread_mutex_unlock(&device->lock);
         if (!*out && (status = cuda_enter(device, &scope, k->name, error)) == OL_OK) {
+            int mode = cuda_relax(device->driver);
             status = make(device, k, source, &options, &key, out, error);
             if (status == OL_OK)
                 *out = keep(device, *out);
+            cuda_unrelax(device->driver, mode);
             cuda_leave(&scope);
         }
     }
@@ -188,11 +190,11 @@ void cuda_image_give(cuda_device *device, cuda_image *image)
     pthread_mutex_unlock(&device->lock);
 }
 
-void cuda_images_destroy(cuda_device *device)
+void cuda_images_destroy(cuda_device *device, int entered)
 {
     while (device->images) {
         cuda_image *image = device->images;
         device->images = image->next;
-        destroy(device, image);
+        destroy(device, image, entered);
     }
 }

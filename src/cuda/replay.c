@@ -1,6 +1,7 @@
 /* A composite on the GPU: prepared once, then one launch a replay. */
 #include "cuda/cuda.h"
 
+#include "cuda/nvrtc.h"
 #include "memory.h"
 #include "space.h"
 #include "status.h"
@@ -14,9 +15,11 @@ ol_status cuda_prepare(ol_composite *c, const dependencies *d, ol_error *error)
     if (!p)
         return fail(error, OL_ERROR_MEMORY, c->traced->name, "no memory for a composite");
     c->prepared = p;
-    /* Large parameters: compiler and driver of CUDA 12.1, which a driver that serves 12.1 is taken for. */
-    size_t largest = device->driver->version >= 12010 && device->capability >= 70 ? KERNEL_WORDS_LARGE : KERNEL_WORDS_SMALL;
-    ol_status status = kernel_create(c->optimized, c->program, d, largest, &p->kernel, error);
+    nvrtc_version compiler = { 0, 0 };
+    ol_status status = nvrtc_open(c->traced->name, &compiler, error);
+    int has_large = device->driver->version >= 12010 && 1000 * compiler.major + 10 * compiler.minor >= 12010 && device->capability >= 70;
+    if (status == OL_OK)
+        status = kernel_create(c->optimized, c->program, d, has_large ? KERNEL_WORDS_LARGE : KERNEL_WORDS_SMALL, &p->kernel, error);
     if (status == OL_OK)
         status = kernel_text(p->kernel, c->optimized, c->program, &source, error);
     if (status == OL_OK)

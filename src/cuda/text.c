@@ -15,7 +15,8 @@ void text_add_bytes(text *t, const char *bytes, size_t n)
 {
     if (!reserve(t, n))
         return;
-    memcpy(t->bytes + t->n, bytes, n);
+    if (n)                               /* a text that is broken may have no bytes at all */
+        memcpy(t->bytes + t->n, bytes, n);
     t->n += n;
     t->bytes[t->n] = 0;
 }

@@ -4,6 +4,7 @@
 
 /* A call gets no further than cuInit, so the others need no parameters. */
 #define cuInit cuInit_below
+#define cuDriverGetVersion cuDriverGetVersion_below
 #define cuGetErrorName cuGetErrorName_below
 #define cuGetErrorString cuGetErrorString_below
 #ifdef LACKS_LAUNCH
@@ -13,10 +14,17 @@
 #define DEFINE(symbol) int symbol(void); int symbol(void) { return CUDA_ERROR_NO_DEVICE; }
 DRIVER_FUNCTIONS(F)
 #undef cuInit
+#undef cuDriverGetVersion
 #undef cuGetErrorName
 #undef cuGetErrorString
 
 CUresult cuInit(unsigned flags) { return flags == 0 ? CUDA_ERROR_NO_DEVICE : CUDA_ERROR_INVALID_VALUE; }
+
+CUresult cuDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return CUDA_SUCCESS;
+}
 
 CUresult cuGetErrorName(CUresult code, const char **name)
 {

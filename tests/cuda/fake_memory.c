@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ALIGNMENT = 256, GUARD = 256, FILL = 0xCD, GUARD_FILL = 0xFA };
+enum { ALIGNMENT = 256, GUARD = 256, FILL = 0xCD, FREED = 0xDD, GUARD_FILL = 0xFA, LARGE = 256 << 20, FILLED_END = 64 << 10 };
 
 static char *arena;
 static size_t arena_bytes, arena_used;   /* used: what was ever given out lies below */
@@ -43,6 +43,14 @@ int fake_hide(int hides)
     protect(!hides);
     fake_unlock();
     return 0;
+}
+
+/* The whole, or of what is very large the ends: the host has no memory for tests of large extents, which touch little of them. */
+static void fill(char *start, size_t n_bytes, int byte)
+{
+    size_t end = n_bytes > LARGE ? FILLED_END : n_bytes;
+    memset(start, byte, end);
+    memset(start + n_bytes - end, byte, end);
 }
 
 /* ---- The list ---- */
@@ -144,7 +152,7 @@ CUresult fake_allocate(CUcontext context, memory_kind kind, size_t n_bytes, int 
         return OUT_OF_MEMORY;
     fake_show();
     memset(place, GUARD_FILL, GUARD);
-    memset(place + GUARD, FILL, n_bytes);
+    fill(place + GUARD, n_bytes, FILL);
     memset(place + GUARD + n_bytes, GUARD_FILL, whole - GUARD - n_bytes);
     fake_conceal();
     allocation a = { .start = place + GUARD, .n_bytes = n_bytes, .kind = kind, .context = context, .is_pooled = is_pooled };
@@ -172,7 +180,7 @@ static CUresult release(allocation *a)
     if (!guards_are_whole(a))
         code = fake_violate(0, "bytes around the allocation at %p of %zu bytes were written", (void *)a->start, a->n_bytes);
     if (a->kind == MEMORY_DEVICE)
-        memset(a->start, 0xDD, a->n_bytes);
+        fill(a->start, a->n_bytes, FREED);
     fake_conceal();
     if (a->kind != MEMORY_DEVICE)
         free(a->start - GUARD);
