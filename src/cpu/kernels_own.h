@@ -21,7 +21,7 @@
 #include "kernels_pair.h"
 #endif
 #if defined(__AVX512F__)
-#include "kernels_pair_log.h"
+#include "kernels_pair_sigmoid.h"
 #endif
 #include "kernels_quick.h"
 

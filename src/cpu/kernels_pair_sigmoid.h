@@ -2,21 +2,8 @@
  * num_quick64.h is as fast or faster.
  *
  * log(1 + e): s = 1 + e rounded to an L-th, L = V_LOGS, chooses c, f = s c - 1, log(s) = log(1 + f) - log(c) (Tang, 1990). */
-#ifndef OL_CPU_KERNELS_PAIR_LOG_H
-#define OL_CPU_KERNELS_PAIR_LOG_H
-
-/* x + y, |x| >= |y| or x = 0: Dekker's Fast2Sum. */
-V_INLINE pair pair_sum(v_float x, v_float y) {
-    pair s;
-    s.high = v_add(x, y);
-    s.low = v_add(v_sub(x, s.high), y);
-    return s;
-}
-
-/* x in (low, high), where a result or a part of one is subnormal. */
-V_INLINE v_mask pair_between(v_float x, float low, float high) {
-    return v_and(v_less(x, v_set(high)), v_less(v_set(low), x));
-}
+#ifndef OL_CPU_KERNELS_PAIR_SIGMOID_H
+#define OL_CPU_KERNELS_PAIR_SIGMOID_H
 
 /* exp(-|x|), scaled, the low part below half an ulp of the high one. */
 V_INLINE pair pair_exp_magnitude(v_float x) {
@@ -31,7 +18,7 @@ V_INLINE pair pair_exp_magnitude(v_float x) {
 /* e = exp(-|x|): 1 / (1 + e), or e / (1 + e) where x < 0. The quotient of the high parts, and what its remainder adds. */
 V_INLINE v_float pair_evaluate_sigmoid(v_float x, v_mask *open) {
     const v_float one = v_set(1.0f);
-    *open = pair_between(x, -104.0f, -76.0f);
+    *open = pair_between(x, -104.0f, -76.0f);            /* the result or a part of it is subnormal */
     pair e = pair_exp_magnitude(x);
     pair sum = pair_sum(one, e.high);
     sum.low = v_add(sum.low, e.low);
@@ -44,13 +31,13 @@ V_INLINE v_float pair_evaluate_sigmoid(v_float x, v_mask *open) {
     rest = v_fnma(y.high, sum.low, rest);
     rest = v_add(rest, v_keep(negative, e.low));
     y.low = v_mul(rest, inverse);
-    return pair_round(y, V_PAIR_ERROR, open);
+    return pair_round(y, v_set(V_PAIR_ERROR), open);
 }
 
 /* max(x, 0) + log(1 + e), e = exp(-|x|). */
 V_INLINE v_float pair_evaluate_softplus(v_float x, v_mask *open) {
     const v_float one = v_set(1.0f);
-    *open = pair_between(x, -104.0f, -76.0f);
+    *open = pair_between(x, -104.0f, -76.0f);            /* the result or a part of it is subnormal */
     pair e = pair_exp_magnitude(x);
     pair s = pair_sum(one, e.high);
     s.low = v_add(s.low, e.low);
@@ -71,7 +58,7 @@ V_INLINE v_float pair_evaluate_softplus(v_float x, v_mask *open) {
     v_float m = v_max(x, v_set(0.0f));
     pair y = pair_sum(v_max(m, sum.high), v_min(m, sum.high));
     y.low = v_add(y.low, v_add(sum.low, low));
-    return pair_round(y, V_PAIR_ERROR, open);
+    return pair_round(y, v_set(V_PAIR_ERROR), open);
 }
 
 #define KERNEL_OWN_sigmoid_f32 ~, KERNEL_NONE
