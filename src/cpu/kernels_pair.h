@@ -1,5 +1,5 @@
 /* float32 exp in float32 arithmetic, for levels with a vector header (kernels_vector_<level>.h), and what sigmoid and softplus
- * (kernels_pair_sigmoid.h) share with it: the rates of a gated delta layer are made of these.
+ * (kernels_pair_sigmoid.h), of which the rates of a gated delta layer are made, and logarithms (kernels_pair_log.h) share with it.
  *
  * Instead of a double, a result is evaluated as an unrounded sum of two float32, high + low, with a relative error below
  * V_PAIR_ERROR (V_EXP_ERROR for exp): the largest one measured, and some. Where adding and subtracting that error rounds to the
@@ -65,7 +65,7 @@ V_INLINE v_float pair_evaluate_exp(v_float x, v_mask *open) {
     return y;
 }
 
-/* The loop, and the second look: the vector in double. */
+/* The loop, and the second look: the vector in double. What fills a last, short vector is 1, which no function leaves open. */
 #define PAIR_KERNEL(name)                                                                                                     \
     static __attribute__((noinline)) v_float pair_again_##name(v_float x) {                                                   \
         float in[V_LANES], again[V_LANES];                                                                                    \
@@ -83,7 +83,7 @@ V_INLINE v_float pair_evaluate_exp(v_float x, v_mask *open) {
         const t_f32 *p = x;                                                                                                   \
         (void)y, (void)z;                                                                                                     \
         for (; n >= V_LANES; result += V_LANES, p += V_LANES, n -= V_LANES) v_store(result, pair_decide_##name(v_load(p)));   \
-        if (n > 0) v_store_part(result, pair_decide_##name(v_load_part(p, n)), n);                                            \
+        if (n > 0) v_store_part(result, pair_decide_##name(v_load_part_over(v_set(1.0f), p, n)), n);                          \
     }
 
 #define KERNEL_OWN_exp_f32 ~, KERNEL_NONE
