@@ -7,8 +7,10 @@
 
 #if defined(__AVX512F__)
 #include "kernels_vector_avx512.h"
+#include "kernels_log_avx512.h"
 #elif defined(__AVX2__)
 #include "kernels_vector_avx2.h"
+#include "kernels_log_avx2.h"
 #endif
 #include "kernels_half.h"
 #if defined(V_LANES)
@@ -19,9 +21,10 @@
 #include "kernels_power.h"
 #if defined(V_LANES)
 #include "kernels_pair.h"
+#include "kernels_pair_log.h"
 #endif
 #if defined(__AVX512F__)
-#include "kernels_pair_log.h"
+#include "kernels_pair_sigmoid.h"
 #endif
 #include "kernels_quick.h"
 

@@ -1,5 +1,5 @@
 /* float32 exp in float32 arithmetic, for levels with a vector header (kernels_vector_<level>.h), and what sigmoid and softplus
- * (kernels_pair_log.h) share with it: the rates of a gated delta layer are made of these.
+ * (kernels_pair_sigmoid.h), of which the rates of a gated delta layer are made, and logarithms (kernels_pair_log.h) share with it.
  *
  * Instead of a double, a result is evaluated as an unrounded sum of two float32, high + low, with a relative error below
  * V_PAIR_ERROR (V_EXP_ERROR for exp): the largest one measured, and some. Where adding and subtracting that error rounds to the
@@ -15,6 +15,19 @@
 typedef struct pair {
     v_float high, low;
 } pair;
+
+/* x + y, |x| >= |y| or x = 0: Dekker's Fast2Sum. */
+V_INLINE pair pair_sum(v_float x, v_float y) {
+    pair s;
+    s.high = v_add(x, y);
+    s.low = v_add(v_sub(x, s.high), y);
+    return s;
+}
+
+/* x in (low, high). */
+V_INLINE v_mask pair_between(v_float x, float low, float high) {
+    return v_and(v_less(x, v_set(high)), v_less(v_set(low), x));
+}
 
 /* exp(x) = (high + low) 2^n, n = floor(k / V_POWERS) with k in the last bits of *shifted. high in [0.95, 2.1], |low| < 2^-9.
  * |x| < 2^7. */
@@ -34,10 +47,10 @@ V_INLINE pair pair_exp_parts(v_float x, v_float *shifted) {
     return e;
 }
 
-/* high + low rounded; lanes that the error leaves open (and NaN) are added to *open. */
-V_INLINE v_float pair_round(pair x, float error, v_mask *open) {
-    v_float above = v_add(x.high, v_fma(x.high, v_set(error), x.low));
-    v_float below = v_add(x.high, v_fnma(x.high, v_set(error), x.low));
+/* high + low rounded; lanes that the relative error leaves open (and NaN) are added to *open. */
+V_INLINE v_float pair_round(pair x, v_float error, v_mask *open) {
+    v_float above = v_add(x.high, v_fma(x.high, error, x.low));
+    v_float below = v_add(x.high, v_fnma(x.high, error, x.low));
     *open = v_or(*open, v_differ(above, below));
     return above;
 }
@@ -47,12 +60,12 @@ V_INLINE v_float pair_evaluate_exp(v_float x, v_mask *open) {
     v_float shifted;
     v_mask differ = v_none();
     pair e = pair_exp_parts(x, &shifted);
-    v_float y = v_scale(pair_round(e, V_EXP_ERROR, &differ), shifted);
+    v_float y = v_scale(pair_round(e, v_set(V_EXP_ERROR), &differ), shifted);
     *open = v_or(differ, v_subnormal(y));                                            /* rounded twice */
     return y;
 }
 
-/* The loop, and the second look: the vector in double. */
+/* The loop, and the second look: the vector in double. What fills a last, short vector is 1, which no function leaves open. */
 #define PAIR_KERNEL(name)                                                                                                     \
     static __attribute__((noinline)) v_float pair_again_##name(v_float x) {                                                   \
         float in[V_LANES], again[V_LANES];                                                                                    \
@@ -70,7 +83,7 @@ V_INLINE v_float pair_evaluate_exp(v_float x, v_mask *open) {
         const t_f32 *p = x;                                                                                                   \
         (void)y, (void)z;                                                                                                     \
         for (; n >= V_LANES; result += V_LANES, p += V_LANES, n -= V_LANES) v_store(result, pair_decide_##name(v_load(p)));   \
-        if (n > 0) v_store_part(result, pair_decide_##name(v_load_part(p, n)), n);                                            \
+        if (n > 0) v_store_part(result, pair_decide_##name(v_load_part_over(v_set(1.0f), p, n)), n);                          \
     }
 
 #define KERNEL_OWN_exp_f32 ~, KERNEL_NONE

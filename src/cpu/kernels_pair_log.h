@@ -1,82 +1,96 @@
-/* float32 sigmoid and softplus in sums of two float32 (kernels_pair.h), on AVX-512, whose permutes read tables of 32; elsewhere
- * num_quick64.h is as fast or faster.
+/* float32 log, log2, log10 and log1p as unrounded sums of two float32, with the second look of kernels_pair.h.
  *
- * log(1 + e): s = 1 + e rounded to an L-th, L = V_LOGS, chooses c, f = s c - 1, log(s) = log(1 + f) - log(c) (Tang, 1990). */
+ * x = m 2^k; a table has a c near 1/m, and f = m c - 1 is exact (Tang, 1990). ln x = K + log(1 + f), K = k ln2 - ln c; other bases
+ * likewise. The high parts of K's terms are multiples of one power of two, so that their sum is exact: 0 for x near 1, where
+ * log(1 + f) is the result with all its relative precision, else above |f|. The low parts, in units of ln whatever the base, join
+ * the low part of log(1 + f). For what is not positive and finite, and on AVX2 subnormal, k or m is NaN or infinite, and the result
+ * comes out open. Exact results (log2 of powers of two, log10 of powers of ten) are decided as others are.
+ *
+ * The relative error is below PAIR_LOG_ROUNDING f^2 + pair_log_error[interval of m]; docs/numerics.md derives both. */
 #ifndef OL_CPU_KERNELS_PAIR_LOG_H
 #define OL_CPU_KERNELS_PAIR_LOG_H
 
-/* x + y, |x| >= |y| or x = 0: Dekker's Fast2Sum. */
-V_INLINE pair pair_sum(v_float x, v_float y) {
-    pair s;
-    s.high = v_add(x, y);
-    s.low = v_add(v_sub(x, s.high), y);
-    return s;
-}
+#define PAIR_LOG_ROUNDING 0x1.9p-23f             /* 25/8 units of 2^-24: those of f^3, times |f| / |ln x| */
 
-/* x in (low, high), where a result or a part of one is subnormal. */
-V_INLINE v_mask pair_between(v_float x, float low, float high) {
-    return v_and(v_less(x, v_set(high)), v_less(v_set(low), x));
-}
+/* f = m c - 1. */
+V_INLINE v_float pair_log_argument(v_split s) { return v_fms(s.m, v_split_table(pair_center, s), v_set(1.0f)); }
 
-/* exp(-|x|), scaled, the low part below half an ulp of the high one. */
-V_INLINE pair pair_exp_magnitude(v_float x) {
-    v_float shifted;
-    pair e = pair_exp_parts(v_max(v_set(-105.0f), v_negative_magnitude(x)), &shifted);
-    e = pair_sum(e.high, e.low);
-    e.high = v_scale(e.high, shifted);
-    e.low = v_scale(e.low, shifted);
-    return e;
-}
-
-/* e = exp(-|x|): 1 / (1 + e), or e / (1 + e) where x < 0. The quotient of the high parts, and what its remainder adds. */
-V_INLINE v_float pair_evaluate_sigmoid(v_float x, v_mask *open) {
-    const v_float one = v_set(1.0f);
-    *open = pair_between(x, -104.0f, -76.0f);
-    pair e = pair_exp_magnitude(x);
-    pair sum = pair_sum(one, e.high);
-    sum.low = v_add(sum.low, e.low);
-    v_mask negative = v_sign(x);
-    v_float above = v_select(negative, e.high, one);
-    v_float inverse = v_div(one, sum.high);
-    pair y;
-    y.high = v_mul(above, inverse);
-    v_float rest = v_fnma(y.high, sum.high, above);
-    rest = v_fnma(y.high, sum.low, rest);
-    rest = v_add(rest, v_keep(negative, e.low));
-    y.low = v_mul(rest, inverse);
-    return pair_round(y, V_PAIR_ERROR, open);
-}
-
-/* max(x, 0) + log(1 + e), e = exp(-|x|). */
-V_INLINE v_float pair_evaluate_softplus(v_float x, v_mask *open) {
-    const v_float one = v_set(1.0f);
-    *open = pair_between(x, -104.0f, -76.0f);
-    pair e = pair_exp_magnitude(x);
-    pair s = pair_sum(one, e.high);
-    s.low = v_add(s.low, e.low);
-    v_index index = v_log_index(s.high);
-    v_float c = v_log_table(pair_inverse, index);
-    v_float log_high = v_log_table(pair_log_high, index), log_low = v_log_table(pair_log_low, index);
-    v_float product = v_mul(s.high, c);
-    v_mask small = v_less(s.high, v_set(1.0f + 0.5f / V_LOGS));                      /* c = 1: f is e, with all its bits */
-    v_float f = v_select(small, e.high, v_sub(product, one));                        /* exact */
-    v_float f_low = v_select(small, e.low, v_fma(s.low, c, v_fms(s.high, c, product)));
-    /* log(1 + f + f_low) = f - f^2/2 (the square in two parts) + f^3 (1/3 - ...) + f_low (1 - f + f^2) */
+/* log(1 + f) + rest, |rest| < 2^-12: f - f^2/2, in two parts, + f^3 (1/3 - ...). */
+V_INLINE pair pair_log_near_1(v_float f, v_float rest) {
     v_float half = v_mul(f, v_set(-0.5f));
-    v_float square = v_mul(f, half);
-    v_float low = v_add(log_low, v_fms(f, half, square));
-    low = v_add(low, v_fnma(f_low, v_fnma(f, f, f), f_low));
-    low = v_fma(v_mul(square, f), v_log_polynomial(f), low);
-    pair sum = pair_sum(v_add(log_high, f), square);         /* log_high + f is exact: multiples of 2^-24, or log_high is 0 */
-    v_float m = v_max(x, v_set(0.0f));
-    pair y = pair_sum(v_max(m, sum.high), v_min(m, sum.high));
-    y.low = v_add(y.low, v_add(sum.low, low));
-    return pair_round(y, V_PAIR_ERROR, open);
+    pair y;
+    y.high = v_fma(f, half, f);
+    y.low = v_add(v_fma(f, half, v_sub(f, y.high)), rest);
+    y.low = v_fma(v_mul(f, f), v_mul(f, v_log_cubic(f)), y.low);
+    return y;
 }
 
-#define KERNEL_OWN_sigmoid_f32 ~, KERNEL_NONE
-#define KERNEL_OWN_softplus_f32 ~, KERNEL_NONE
-PAIR_KERNEL(sigmoid)
-PAIR_KERNEL(softplus)
+/* x times a constant in two parts. */
+V_INLINE pair pair_times(pair x, float high, float low) {
+    pair y;
+    y.high = v_mul(x.high, v_set(high));
+    y.low = v_fms(x.high, v_set(high), y.high);                                      /* exact */
+    y.low = v_fma(x.high, v_set(low), y.low);
+    y.low = v_fma(x.low, v_set(high), y.low);
+    return y;
+}
+
+/* high + x, rounded; f as above. */
+V_INLINE v_float pair_log_round(v_split s, v_float f, v_float high, pair x, v_mask *open) {
+    pair y = pair_sum(high, x.high);
+    y.low = v_add(y.low, x.low);
+    *open = v_none();
+    return pair_round(y, v_fma(v_mul(f, f), v_set(PAIR_LOG_ROUNDING), v_split_table(pair_log_error, s)), open);
+}
+
+/* k ln2 - log(c). */
+V_INLINE v_float pair_ln_scale_high(v_split s) { return v_fma(s.k, v_set(0x1.62e4p-1f), v_split_table(pair_ln_high, s)); }
+V_INLINE v_float pair_ln_scale_low(v_split s) { return v_fma(s.k, v_set(0x1.7f7d1cp-20f), v_split_table(pair_ln_low, s)); }
+
+V_INLINE v_float pair_evaluate_log(v_float x, v_mask *open) {
+    v_split s = v_log_split(x);
+    v_float f = pair_log_argument(s);
+    pair y = pair_log_near_1(f, pair_ln_scale_low(s));
+    return pair_log_round(s, f, pair_ln_scale_high(s), y, open);
+}
+
+V_INLINE v_float pair_evaluate_log2(v_float x, v_mask *open) {
+    v_split s = v_log_split(x);
+    v_float f = pair_log_argument(s);
+    pair y = pair_log_near_1(f, v_split_table(pair_log2_low, s));
+    y = pair_times(y, 0x1.715476p+0f, 0x1.4ae0cp-26f);
+    return pair_log_round(s, f, v_add(s.k, v_split_table(pair_log2_high, s)), y, open);
+}
+
+V_INLINE v_float pair_evaluate_log10(v_float x, v_mask *open) {
+    v_split s = v_log_split(x);
+    v_float f = pair_log_argument(s);
+    pair y = pair_log_near_1(f, v_fma(s.k, v_set(0x1.e881b4p-20f), v_split_table(pair_log10_low, s)));
+    y = pair_times(y, 0x1.bcb7b2p-2f, -0x1.5b235ep-27f);
+    return pair_log_round(s, f, v_fma(s.k, v_set(0x1.3441p-2f), v_split_table(pair_log10_high, s)), y, open);
+}
+
+/* log(1 + x): 1 + x in two parts, and so f, whose low part, half an ulp at most, adds f_low (1 - f + f^2) to the logarithm. Of a
+ * tiny x it is x; its steps would be slow there, on subnormal numbers. */
+V_INLINE v_float pair_evaluate_log1p(v_float x, v_mask *open) {
+    const v_float one = v_set(1.0f);
+    v_mask tiny = pair_between(x, -0x1p-30f, 0x1p-30f);
+    v_float usual = v_select(tiny, one, x);
+    pair sum = pair_sum(v_max(one, usual), v_min(one, usual));
+    v_split s = v_log_split(sum.high);
+    v_float c = v_split_table(pair_center, s);
+    pair f = pair_sum(v_fms(s.m, c, one), v_mul(v_split_scale(s, sum.low), c));      /* x itself where c = 1 */
+    v_float rest = v_fma(f.low, v_sub(one, v_fnma(f.high, f.high, f.high)), pair_ln_scale_low(s));
+    return v_select(tiny, x, pair_log_round(s, f.high, pair_ln_scale_high(s), pair_log_near_1(f.high, rest), open));
+}
+
+#define KERNEL_OWN_log_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_log2_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_log10_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_log1p_f32 ~, KERNEL_NONE
+PAIR_KERNEL(log)
+PAIR_KERNEL(log2)
+PAIR_KERNEL(log10)
+PAIR_KERNEL(log1p)
 
 #endif

@@ -33,10 +33,8 @@
 
 #define KERNEL_OWN_exp2_f32 ~, KERNEL_NONE
 #define KERNEL_OWN_silu_f32 ~, KERNEL_NONE
-#define KERNEL_OWN_log_f32 ~, KERNEL_NONE
 QUICK_1(exp2)
 QUICK_1(silu)
-QUICK_1(log)
 
 /* Those for which some level has something better. */
 #if !defined(KERNEL_OWN_exp_f32)
@@ -48,6 +46,10 @@ QUICK_1(exp)
 #define KERNEL_OWN_softplus_f32 ~, KERNEL_NONE
 QUICK_1(sigmoid)
 QUICK_1(softplus)
+#endif
+#if !defined(KERNEL_OWN_log_f32)
+#define KERNEL_OWN_log_f32 ~, KERNEL_NONE
+QUICK_1(log)
 #endif
 
 #endif

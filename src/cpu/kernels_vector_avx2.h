@@ -13,11 +13,14 @@ typedef __m256 v_mask;                           /* all bits of a lane */
 V_INLINE v_float v_load(const void *p) { return _mm256_loadu_ps(p); }
 V_INLINE void v_store(void *p, v_float x) { _mm256_storeu_ps(p, x); }
 
-/* The first n < V_LANES lanes; the others are zeros, and are not stored. */
+/* The first n < V_LANES lanes; the others are zeros, or those of `rest`, and are not stored. */
 V_INLINE __m256i v_part(size_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 V_INLINE v_float v_load_part(const void *p, size_t n) { return _mm256_maskload_ps(p, v_part(n)); }
+V_INLINE v_float v_load_part_over(v_float rest, const void *p, size_t n) {
+    return _mm256_blendv_ps(rest, v_load_part(p, n), _mm256_castsi256_ps(v_part(n)));
+}
 V_INLINE void v_store_part(void *p, v_float x, size_t n) { _mm256_maskstore_ps(p, v_part(n), x); }
 
 /* Eight of 16 bits, and the first n of them. */
@@ -42,6 +45,7 @@ V_INLINE v_float v_add(v_float x, v_float y) { return _mm256_add_ps(x, y); }
 V_INLINE v_float v_sub(v_float x, v_float y) { return _mm256_sub_ps(x, y); }
 V_INLINE v_float v_mul(v_float x, v_float y) { return _mm256_mul_ps(x, y); }
 V_INLINE v_float v_fma(v_float x, v_float y, v_float z) { return _mm256_fmadd_ps(x, y, z); }        /* x y + z */
+V_INLINE v_float v_fms(v_float x, v_float y, v_float z) { return _mm256_fmsub_ps(x, y, z); }        /* x y - z */
 V_INLINE v_float v_fnma(v_float x, v_float y, v_float z) { return _mm256_fnmadd_ps(x, y, z); }      /* z - x y */
 V_INLINE v_float v_min(v_float x, v_float y) { return _mm256_min_ps(x, y); }     /* y if either is NaN */
 V_INLINE v_float v_max(v_float x, v_float y) { return _mm256_max_ps(x, y); }     /* y if either is NaN */
@@ -55,6 +59,7 @@ V_INLINE v_mask v_none(void) { return _mm256_setzero_ps(); }
 V_INLINE v_mask v_and(v_mask x, v_mask y) { return _mm256_and_ps(x, y); }
 V_INLINE v_mask v_or(v_mask x, v_mask y) { return _mm256_or_ps(x, y); }
 V_INLINE int v_any(v_mask x) { return _mm256_movemask_ps(x) != 0; }
+V_INLINE v_float v_select(v_mask m, v_float x, v_float y) { return _mm256_blendv_ps(y, x, m); }
 
 /* ---- exp in 8ths of an octave --------------------------------------------------------------------------------------- */
 

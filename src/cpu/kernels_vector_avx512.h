@@ -14,8 +14,11 @@ typedef __mmask16 v_mask;
 
 V_INLINE v_float v_load(const void *p) { return _mm512_loadu_ps(p); }
 V_INLINE void v_store(void *p, v_float x) { _mm512_storeu_ps(p, x); }
-/* The first n < V_LANES lanes; the others are zeros, and are not stored. */
+/* The first n < V_LANES lanes; the others are zeros, or those of `rest`, and are not stored. */
 V_INLINE v_float v_load_part(const void *p, size_t n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
+V_INLINE v_float v_load_part_over(v_float rest, const void *p, size_t n) {
+    return _mm512_mask_loadu_ps(rest, (__mmask16)((1u << n) - 1), p);
+}
 V_INLINE void v_store_part(void *p, v_float x, size_t n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), x); }
 
 /* Sixteen of 16 bits, and the first n of them. */

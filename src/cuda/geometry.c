@@ -181,9 +181,8 @@ static void put_group(filler *f, const space *s)
         uint64_t *clusters = group + GROUP_CLUSTERS, *map = clusters + kernel_cluster_words(f->k);
         for (size_t i = 0; i < f->k->n_instructions; i++)
             clusters[f->k->cluster[i] / 64] |= (uint64_t)(s->active[i] != 0) << f->k->cluster[i] % 64;
-        memset(map, 0xff, kernel_map_words(f->n_tensors) * sizeof *map);
         for (uint32_t u = 0; u < s->n_used; u++)
-            map[s->used[u] / 4] ^= (uint64_t)(GROUP_LACKS ^ u) << s->used[u] % 4 * 16;
+            map[s->used[u] / 4] |= (uint64_t)(MAP_PRESENT | u) << s->used[u] % 4 * 16;
     }
     for (uint32_t u = 0; u < s->n_used; u++)
         put_view(f, s, s->used[u], lanes, f->n_words + (f->several ? u : s->used[u]) * VIEW_WORDS);

@@ -27,23 +27,20 @@ typedef long long int64_t;
 KERNEL_FN uint32_t kernel_lower(uint64_t word) { return (uint32_t)word; }
 KERNEL_FN uint32_t kernel_upper(uint64_t word) { return (uint32_t)(word >> 32); }
 
-/* The number of a tensor's view in a group that is not all the outputs. */
-KERNEL_FN uint32_t kernel_number(const uint64_t *group, uint32_t clusters, uint32_t tensor) {
+KERNEL_FN uint32_t kernel_map(const uint64_t *group, uint32_t clusters, uint32_t tensor) {
     return (uint16_t)(group[GROUP_CLUSTERS + clusters + tensor / 4] >> tensor % 4 * 16);
 }
 
-/* Whether such a group uses a tensor. */
-KERNEL_FN bool kernel_has(const uint64_t *group, uint32_t clusters, uint32_t tensor) { return kernel_number(group, clusters, tensor) != GROUP_LACKS; }
+/* The view of a tensor, by its number. SEVERAL: the group is not all the outputs. Where it is, the view is at a fixed place, which
+ * makes its words operands of instructions. A tensor that the group does not have gets another's view, which nothing then uses. */
+template <bool SEVERAL> KERNEL_FN const uint64_t *kernel_view(const uint64_t *words, const uint64_t *group, uint32_t clusters, uint32_t tensor) {
+    if (!SEVERAL) return words + WORDS_HEAD + GROUP_CLUSTERS + tensor * VIEW_WORDS;
+    return words + kernel_upper(group[GROUP_BLOCKS]) + (kernel_map(group, clusters, tensor) & MAP_NUMBER) * VIEW_WORDS;
+}
 
-/* The view of a tensor, by its number; `several`: the group is not all the outputs. */
-KERNEL_FN const uint64_t *kernel_view(const uint64_t *words, const uint64_t *group, bool several, uint32_t clusters, uint32_t tensor) {
-    const uint64_t *views = words + WORDS_HEAD + GROUP_CLUSTERS;
-    uint32_t number = tensor;
-    if (several) {
-        views = words + kernel_upper(group[GROUP_BLOCKS]);
-        number = kernel_number(group, clusters, tensor);
-    }
-    return views + number * VIEW_WORDS;
+/* Whether the group has the output of this tensor number: a value that it needs may be another group's output. */
+template <bool SEVERAL> KERNEL_FN bool kernel_has(const uint64_t *group, uint32_t clusters, uint32_t tensor) {
+    return !SEVERAL || (kernel_map(group, clusters, tensor) & MAP_PRESENT);
 }
 
 /* A thread's place in its group: the column it starts at, in threads, and the row. */
@@ -87,27 +84,40 @@ KERNEL_FN void kernel_locate(kernel_row<true> &r, const uint64_t *words, const u
     }
 }
 
-/* The offset of an element, `column` elements from its row's start. `number`: the view's in its group. */
-KERNEL_FN int64_t kernel_offset(const kernel_row<false> &r, const uint64_t *, const uint64_t *, const uint64_t *view, uint32_t, uint64_t column) {
-    return (int32_t)column * (int32_t)kernel_lower(view[VIEW_STEP]) + (int32_t)r.inner * (int32_t)kernel_lower(view[VIEW_STRIDES]) +
-           (int32_t)r.outer * (int32_t)kernel_upper(view[VIEW_STRIDES]);
+/* What places of one column have in common: their address in row 0 or, FAR, the column and the view's strides. */
+template <bool FAR> struct kernel_column {
+    const char *p;
+};
+template <> struct kernel_column<true> {
+    const char *p;
+    const uint64_t *strides;
+};
+
+KERNEL_FN void kernel_start_column(kernel_column<false> &c, const uint64_t *, const uint64_t *, const uint64_t *view, uint64_t column) {
+    c.p = (const char *)view[VIEW_DATA] + (int64_t)(int32_t)column * (int32_t)kernel_lower(view[VIEW_STEP]);
 }
 
-KERNEL_FN int64_t kernel_offset(const kernel_row<true> &r, const uint64_t *words, const uint64_t *group, const uint64_t *, uint32_t number, uint64_t column) {
-    const uint32_t outer = kernel_upper(group[GROUP_FLAGS]);
-    const uint64_t *strides = words + kernel_upper(group[GROUP_EXTENT]) + outer + number * (1 + outer);
-    int64_t offset = (int64_t)column * (int64_t)strides[0];
-    _Pragma("unroll 1") for (uint32_t d = 0; d < outer; d++) offset += (int64_t)r.at[d] * (int64_t)strides[1 + d];
-    return offset;
+KERNEL_FN void kernel_start_column(kernel_column<true> &c, const uint64_t *words, const uint64_t *group, const uint64_t *view, uint64_t column) {
+    const uint64_t *views = words + kernel_upper(group[GROUP_BLOCKS]);
+    const uint32_t outer = kernel_upper(group[GROUP_FLAGS]), number = (uint32_t)(view - views) / VIEW_WORDS;
+    c.strides = words + kernel_upper(group[GROUP_EXTENT]) + outer + number * (1 + outer);
+    c.p = (const char *)view[VIEW_DATA] + (int64_t)column * (int64_t)c.strides[0];
 }
 
 /* The address of a tensor's element in a row. */
-template <bool FAR> KERNEL_FN char *kernel_place(const uint64_t *words, const uint64_t *group, bool several, const uint64_t *view, const kernel_row<FAR> &r,
-                                                 uint64_t column) {
-    const uint64_t *views = words + (several ? kernel_upper(group[GROUP_BLOCKS]) : (uint32_t)(WORDS_HEAD + GROUP_CLUSTERS));
-    char *p = (char *)(view[VIEW_DATA] + (uint64_t)kernel_offset(r, words, group, view, (uint32_t)(view - views) / VIEW_WORDS, column));
+KERNEL_FN char *kernel_place(const kernel_column<false> &c, const uint64_t *, const uint64_t *view, const kernel_row<false> &r) {
+    const char *p = c.p + (int64_t)(int32_t)r.inner * (int32_t)kernel_lower(view[VIEW_STRIDES]);
+    p += (int64_t)(int32_t)r.outer * (int32_t)kernel_upper(view[VIEW_STRIDES]);
     __builtin_assume(__isGlobal(p));
-    return p;
+    return (char *)p;
+}
+
+KERNEL_FN char *kernel_place(const kernel_column<true> &c, const uint64_t *group, const uint64_t *, const kernel_row<true> &r) {
+    const uint32_t outer = kernel_upper(group[GROUP_FLAGS]);
+    const char *p = c.p;
+    _Pragma("unroll 1") for (uint32_t d = 0; d < outer; d++) p += (int64_t)r.at[d] * (int64_t)c.strides[1 + d];
+    __builtin_assume(__isGlobal(p));
+    return (char *)p;
 }
 
 /* An element's bits. */

@@ -1,7 +1,7 @@
 /* From a composite's program to the text of its kernel.
  *
- * The text is one function template over N, the elements that a thread takes at a time, and FAR, whether offsets need all
- * generality (words.h), and the kernel that calls it for the group of the thread's block:
+ * The text is one function template over N, the elements that a thread takes at a time, FAR, whether offsets need all generality
+ * (words.h), and SEVERAL, whether the group is not all the outputs; and what calls it for the group of the thread's block:
  *
  *     for the columns of this thread                       N elements side by side in a row
  *         for the rows of this thread
@@ -164,8 +164,8 @@ static void put_statement(writer *w, const instruction *in, int indent)
 {
     const node *n = node_at(w, in->node);
     if (in->kind == INSTRUCTION_LOAD) {
-        text_add(w->t, "%*skernel_load<FAR>(v%u, kernel_place(words, group, several, view%u, row, column), view%u);\n", indent, "", in->node,
-                 (unsigned)in->payload, (unsigned)in->payload);
+        text_add(w->t, "%*skernel_load<FAR>(v%u, kernel_place(column%u, group, view%u, row), view%u);\n", indent, "", in->node,
+                 (unsigned)in->payload, (unsigned)in->payload, (unsigned)in->payload);
         return;
     }
     if (is_quick(w, n)) {
@@ -223,7 +223,7 @@ static void enter_cluster(writer *w, uint32_t *open, uint32_t cluster)
     if (*open != NODE_NONE)
         text_add(w->t, "            }\n");
     if (cluster != NODE_NONE)
-        text_add(w->t, "            if (!several || (group[GROUP_CLUSTERS + %u] >> %u & 1)) {\n", cluster / 64, cluster % 64);
+        text_add(w->t, "            if (!SEVERAL || (group[GROUP_CLUSTERS + %u] >> %u & 1)) {\n", cluster / 64, cluster % 64);
     *open = cluster;
 }
 
@@ -270,26 +270,14 @@ static void put_values(writer *w)
     enter_cluster(w, &open, NODE_NONE);
 }
 
-/* An output that others are computed from is computed in their groups, too, but stored in its own alone. */
 static void put_stores(writer *w)
 {
     const graph *g = w->g;
-    uint32_t open = NODE_NONE, *is_read = w->stack;
-    int indent = w->k->n_clusters < 2 ? 12 : 16;
-    memset(is_read, 0, g->n_nodes * sizeof *is_read);
-    for (size_t i = 0; i < w->k->n_instructions; i++) {
-        const node *n = node_at(w, instruction_at(w, i)->node);
-        for (int o = 0; o < node_reads(n); o++)
-            is_read[n->operands[o]] = 1;
-    }
     for (int32_t o = 0; o < g->n_outputs; o++) {
-        enter_cluster(w, &open, w->k->cluster[w->instruction_of[g->outputs[o]]]);
-        if (w->k->n_clusters > 1 && is_read[g->outputs[o]])
-            text_add(w->t, "%*sif (!several || kernel_has(group, %zu, %d))\n    ", indent, "", kernel_cluster_words(w->k), (int)(g->n_inputs + o));
-        text_add(w->t, "%*skernel_store<FAR>(v%u, kernel_place(words, group, several, view%d, row, column), view%d);\n", indent, "", g->outputs[o],
-                 (int)(g->n_inputs + o), (int)(g->n_inputs + o));
+        int tensor = (int)(g->n_inputs + o);
+        text_add(w->t, "            if (kernel_has<SEVERAL>(group, %zu, %d)) kernel_store<FAR>(v%u, kernel_place(column%d, group, view%d, row), view%d);\n",
+                 kernel_cluster_words(w->k), tensor, g->outputs[o], tensor, tensor, tensor);
     }
-    enter_cluster(w, &open, NODE_NONE);
 }
 
 /* ---- The functions ---- */
@@ -299,13 +287,12 @@ static void put_group_function(writer *w)
     const graph *g = w->g;
     const kernel *k = w->k;
     text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n\n"
-                   "/* One group's share of a thread. */\n"
-                   "template <int N, bool FAR> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread, uint64_t first,\n"
-                   "                                                                                       uint64_t last) {\n"
-                   "    const bool several = %s;\n",
-             k->name, k->n_clusters < 2 ? "false" : "kernel_lower(words[WORDS_GROUPS]) != 0");
+                   "/* The columns [first, last) of a group, as far as they are this thread's. */\n"
+                   "template <int N, bool FAR, bool SEVERAL>\n"
+                   "static __device__ __forceinline__ void %s_columns(const uint64_t *words, const uint64_t *group, uint32_t thread, uint64_t first, uint64_t last) {\n",
+             k->name);
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
-        text_add(w->t, "    const uint64_t *view%d = kernel_view(words, group, several, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
+        text_add(w->t, "    const uint64_t *view%d = kernel_view<SEVERAL>(words, group, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
     text_add(w->t, "    const uint64_t n_rows = group[GROUP_ROWS], hoisted = group[GROUP_HOISTED];\n"
                    "    const uint32_t column_threads = kernel_lower(group[GROUP_THREADS]), row_threads = kernel_upper(group[GROUP_THREADS]);\n"
                    "    const kernel_start start = kernel_start_of(group, thread);\n"
@@ -314,6 +301,8 @@ static void put_group_function(writer *w)
         if (instruction_at(w, i)->kind == INSTRUCTION_CONSTANT)
             put_constant(w, instruction_at(w, i));
     text_add(w->t, "    for (uint64_t column = first + (uint64_t)start.column * N; column < last; column += (uint64_t)column_threads * N) {\n");
+    for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
+        text_add(w->t, "        kernel_column<FAR> column%d;\n        kernel_start_column(column%d, words, group, view%d, column);\n", (int)i, (int)i, (int)i);
     for (size_t i = 0; i < k->n_instructions; i++)
         if (k->hoisted[i] >= 0)
             put_declaration(w, instruction_at(w, i), 8);
@@ -326,17 +315,25 @@ static void put_group_function(writer *w)
     text_add(w->t, "            kept = hoisted;\n        }\n    }\n}\n\n");
 }
 
-/* Calls the functions for the group's flags: what is left of a row after whole lanes is done one by one. */
-static void put_call(writer *w, int indent)
+/* Calls that for the group's flags: what is left of a row after whole lanes is done one by one. */
+static void put_choice(writer *w)
 {
     const kernel *k = w->k;
-    text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_FAR) {\n%*s%s_group<1, true>(words, group, thread, 0, group[GROUP_ROW]);\n%*s} else {\n", indent, "", indent + 4, "", k->name, indent, "");
-    text_add(w->t, "%*suint64_t column = 0, n_columns = group[GROUP_ROW];\n", indent + 4, "");
+    text_add(w->t, "template <bool SEVERAL> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
+                   "    const uint64_t n_columns = group[GROUP_ROW];\n"
+                   "    uint64_t whole = 0;\n"
+                   "    if (group[GROUP_FLAGS] & GROUP_FAR) {\n"
+                   "        %s_columns<1, true, SEVERAL>(words, group, thread, 0, n_columns);\n"
+                   "        return;\n"
+                   "    }\n",
+             k->name, k->name);
     if (k->lanes > 1)
-        text_add(w->t, "%*sif (group[GROUP_FLAGS] & GROUP_LANES) {\n%*scolumn = n_columns / %d * %d;\n"
-                       "%*s%s_group<%d, false>(words, group, thread, 0, column);\n%*s}\n",
-                 indent + 4, "", indent + 8, "", k->lanes, k->lanes, indent + 8, "", k->name, k->lanes, indent + 4, "");
-    text_add(w->t, "%*sif (column < n_columns) %s_group<1, false>(words, group, thread, column, n_columns);\n%*s}\n", indent + 4, "", k->name, indent, "");
+        text_add(w->t, "    if (group[GROUP_FLAGS] & GROUP_LANES) {\n"
+                       "        whole = n_columns / %d * %d;\n"
+                       "        %s_columns<%d, false, SEVERAL>(words, group, thread, 0, whole);\n"
+                       "    }\n",
+                 k->lanes, k->lanes, k->name, k->lanes);
+    text_add(w->t, "    if (whole < n_columns) %s_columns<1, false, SEVERAL>(words, group, thread, whole, n_columns);\n}\n\n", k->name);
 }
 
 static void put_kernel_function(writer *w)
@@ -348,23 +345,20 @@ static void put_kernel_function(writer *w)
              k->far ? "const uint64_t *words" : "const __grid_constant__ kernel_words passed");
     if (!k->far)
         text_add(w->t, "    const uint64_t *words = passed.words;\n");
-    text_add(w->t, "    const uint64_t *group = words + WORDS_HEAD;\n"
-                   "    uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;\n");
+    text_add(w->t, k->n_clusters < 2 ? "    %s_group<false>(words, words + WORDS_HEAD, blockIdx.x * blockDim.x + threadIdx.x);\n"
+                                     : "    if (!kernel_lower(words[WORDS_GROUPS])) {\n"
+                                       "        %s_group<false>(words, words + WORDS_HEAD, blockIdx.x * blockDim.x + threadIdx.x);\n"
+                                       "        return;\n"
+                                       "    }\n", k->name);
     if (k->n_clusters >= 2)
-        text_add(w->t, "    uint32_t first = 0;\n"
-                       "    uint32_t g = 0;\n"
-                       "    do {\n"
-                       "        uint32_t last = kernel_lower(words[WORDS_GROUPS]) ? kernel_lower(group[GROUP_BLOCKS]) : gridDim.x;\n"
-                       "        if (blockIdx.x >= first && blockIdx.x < last) {\n"
-                       "            thread = (blockIdx.x - first) * blockDim.x + threadIdx.x;\n");
-    put_call(w, k->n_clusters < 2 ? 4 : 12);
-    if (k->n_clusters >= 2)
-        text_add(w->t, "        }\n"
+        text_add(w->t, "    const uint64_t *group = words + WORDS_HEAD;\n"
+                       "    for (uint32_t g = 0, first = 0; g < kernel_lower(words[WORDS_GROUPS]); g++, group += GROUP_CLUSTERS + %zu) {\n"
+                       "        const uint32_t last = kernel_lower(group[GROUP_BLOCKS]);\n"
+                       "        if (blockIdx.x >= first && blockIdx.x < last) %s_group<true>(words, group, (blockIdx.x - first) * blockDim.x + threadIdx.x);\n"
                        "        if (kernel_upper(words[WORDS_GROUPS])) __syncthreads();\n"
                        "        else first = last;\n"
-                       "        group += GROUP_CLUSTERS + %zu;\n"
-                       "    } while (++g < kernel_lower(words[WORDS_GROUPS]));\n",
-                 kernel_cluster_words(k) + kernel_map_words((size_t)w->g->n_inputs + (size_t)w->g->n_outputs));
+                       "    }\n",
+                 kernel_cluster_words(k) + kernel_map_words((size_t)w->g->n_inputs + (size_t)w->g->n_outputs), k->name);
     text_add(w->t, "}\n");
 }
 
@@ -380,6 +374,7 @@ static void write_text(writer *w)
     w->loads_first = n_bytes <= EARLY_BYTES;
     mark_needed(w);
     put_group_function(w);
+    put_choice(w);
     put_kernel_function(w);
 }
 

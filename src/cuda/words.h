@@ -4,8 +4,8 @@
  *     word 0                the number of groups, or 0 where one group is all the outputs; above it, from bit 32 on, 1 where
  *                           one block does all groups in turn
  *     groups                GROUP_CLUSTERS words each and, where one is not all the outputs, a bit by cluster of instructions
- *                           that says whether the group's outputs need it, and the number of each tensor's view in the
- *                           group, four to a word, GROUP_LACKS where it has none
+ *                           that says whether the group's outputs need it, and for each tensor, four to a word, 0 or
+ *                           MAP_PRESENT and the number of its view in the group
  *     views                 of each group from word GROUP_VIEWS on, VIEW_WORDS each: of all tensors, inputs first, where it
  *                           is all the outputs; else of those it uses
  *     far parts             of each group that is GROUP_FAR: the extents of its outer dimensions, then for each view its step
@@ -32,9 +32,7 @@ enum group_words {
     GROUP_CLUSTERS = 8
 };
 
-enum group_map {
-    GROUP_LACKS = 0xffff
-};
+enum map_bits { MAP_PRESENT = 0x8000, MAP_NUMBER = 0x7fff };
 
 enum group_flags {
     GROUP_LANES = 1,                     /* a thread takes several elements at a time, not one */

@@ -46,13 +46,35 @@ static void write_rows(FILE *f, const char *source)
     }
 }
 
+/* Writes the text with its assembly, one instruction of one operand at a time, as calls of fake_assembly.h's functions. */
+static void write_without_assembly(FILE *f, const char *text)
+{
+    char instruction[64], result[64], operand[64];
+    for (const char *next; (next = strstr(text, "asm(\"")) != NULL;) {
+        int length = 0;
+        fwrite(text, 1, (size_t)(next - text), f);
+        text = next;
+        if (sscanf(next, "asm(\"%63[a-z0-9.] %%0, %%1;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%63[^)]))%n", instruction, result,
+                   operand, &length) != 3 || !length) {
+            fputc(*text++, f);           /* left to the compiler to refuse */
+            continue;
+        }
+        for (char *p = instruction; *p; p++)
+            *p = *p == '.' ? '_' : *p;
+        fprintf(f, "%s = fake_%s(%s)", result, instruction, operand);
+        text += length;
+    }
+    fputs(text, f);
+}
+
 static int write_text(const char *path, const fake_source *source)
 {
     FILE *f = fopen(path, "w");
     if (!f)
         return 0;
-    fprintf(f, "#include \"fake_device.h\"\n#line 1 \"%s\"\n%s\n#line 1 \"kernel table\"\nFAKE_TABLE(%d, ", source->name,
-            source->text, strstr(source->text, "__syncthreads") != NULL);
+    fprintf(f, "#include \"fake_device.h\"\n#line 1 \"%s\"\n", source->name);
+    write_without_assembly(f, source->text);
+    fprintf(f, "\n#line 1 \"kernel table\"\nFAKE_TABLE(%d, ", strstr(source->text, "__syncthreads") != NULL);
     write_rows(f, source->text);
     fprintf(f, ")\n");
     return fclose(f) == 0;
@@ -103,15 +125,16 @@ static int host_has_fma(void)
 /* Runs the compiler in `folder` on kernel.cc, its output in log.txt. */
 static int run_compiler(const char *folder, const fake_source *source, int has_checks)
 {
-    char text[4096], object[4096], log[4096], flags[1024], checks[] = FAKE_CXX_CHECKS, parameter_bytes[64];
+    char text[4096], object[4096], log[4096], flags[1024], checks[] = FAKE_CXX_CHECKS, defines[2][64];
     const char *arguments[MAX_ARGUMENTS] = {
         fake_setting("FAKE_NVRTC_CXX", FAKE_CXX), "-std=c++17", "-shared", "-fPIC", "-w", "-fno-math-errno", "-fno-strict-aliasing",
-        "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-nostdlib", "-I" FAKE_DEVICE_FOLDER, parameter_bytes,
+        "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden", "-nostdlib", "-I" FAKE_DEVICE_FOLDER, defines[0], defines[1],
         /* -O0 compiles fastest, and small tensors are computed in no time; it does not fuse by itself, -O1 does. */
         source->fuses ? "-O1" : "-O0", source->fuses ? "-ffp-contract=fast" : "-ffp-contract=off",
     };
-    int n = 15;
-    snprintf(parameter_bytes, sizeof parameter_bytes, "-DFAKE_PARAMETER_BYTES=%d", source->parameter_bytes);
+    int n = 16;
+    snprintf(defines[0], sizeof *defines, "-DFAKE_PARAMETER_BYTES=%d", source->parameter_bytes);
+    snprintf(defines[1], sizeof *defines, "-D__CUDA_ARCH__=%d0", source->architecture);
     if (host_has_fma())
         arguments[n++] = "-mfma";
     if (has_checks) {

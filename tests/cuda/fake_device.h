@@ -3,6 +3,7 @@
  *
  * Threads run one after another, block by block, on one thread of the host: a static serves as __shared__ variable, and the
  * driver's one structure says which thread it is. Defines and includes nothing named uint64_t or the like, as the texts do. */
+#include "fake_assembly.h"
 #include "fake_image.h"
 
 #define __global__ __attribute__((used))
@@ -38,33 +39,8 @@ static inline float __fsqrt_rn(float x) { return __builtin_sqrtf(x); }
 static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
 static inline int __clz(int x) { return x ? __builtin_clz((unsigned)x) : 32; }
 
-static inline bool __isGlobal(const void *) { return true; }
-#define __builtin_assume(x) ((void)0)
-
-/* ---- The assembly of src/cuda/kernel_hardware.h: a value of x in r, which their types tell ---- */
-
-#define __CUDA_ARCH__ 700                                   /* without conversions to bfloat16 */
-#define asm(...) fake_assembly(r, x)
-
-/* Off by what the real one may be, so that what depends on it shows. */
-static inline void fake_assembly(float &r, float x) { r = (float)((1.0 + 0x1p-20) / x); }
-static inline void fake_assembly(double &r, double x) { r = (1.0 - 0x1p-20) / x; }
-
-/* float32 to float16: the significand as an integer, rounded to even. */
-static inline void fake_assembly(unsigned short &r, float x) {
-    double magnitude = __builtin_fabs((double)x);
-    int exponent = magnitude < 0x1p-14 ? -14 : __builtin_ilogb(magnitude);
-    unsigned bits = 0x7c00;
-    if (magnitude < 65520.0) bits = (unsigned)__builtin_rint(__builtin_ldexp(magnitude, 10 - exponent)) + ((unsigned)(exponent + 14) << 10);
-    r = (unsigned short)(bits | (__builtin_signbit(x) ? 0x8000 : 0));
-}
-
-static inline void fake_assembly(float &r, unsigned short x) {
-    int exponent = x >> 10 & 31, significand = x & 1023;
-    float magnitude = (float)__builtin_ldexp(exponent ? 1024 + significand : significand, (exponent ? exponent : 1) - 25);
-    if (exponent == 31) magnitude = significand ? __builtin_nanf("") : __builtin_inff();
-    r = x & 0x8000 ? -magnitude : magnitude;
-}
+#define __builtin_assume(condition) ((void)0)
+#define __isGlobal(p) 1
 
 /* ---- Accesses: with the options of FAKE_CHECKS the compiler calls one of these before each ---- */
 

@@ -1,0 +1,65 @@
+/* The instructions of PTX that kernels write as assembly, by name: fake_compile.c makes `r = fake_rcp_approx_ftz_f32(x)` of
+ * `asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x))`. What is defined of them: the PTX reference. */
+#ifndef FAKE_ASSEMBLY_H
+#define FAKE_ASSEMBLY_H
+
+/* Where the hardware is only so good, results must not depend on how good it is: x (1 + e), |e| <= 2^-20, e as good as random. */
+static inline double fake_vague(double x, unsigned long long bits) {
+    bits = (bits ^ bits >> 29) * 0x9e3779b97f4a7c15ull;
+    return x + x * ((double)(int)(bits >> 32) * 0x1p-51);
+}
+
+static inline float fake_rcp_approx_ftz_f32(float x) {
+    unsigned bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7f800000) == 0) return __builtin_copysignf(__builtin_inff(), x);
+    float r = (float)fake_vague(1.0 / x, bits);
+    return __builtin_fabsf(r) < 0x1p-126f ? __builtin_copysignf(0.0f, x) : r;
+}
+
+static inline double fake_upper_half(double x) {
+    unsigned long long bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    bits &= 0xffffffff00000000ull;
+    __builtin_memcpy(&x, &bits, sizeof bits);
+    return x;
+}
+
+/* Reads and writes the upper half of a double. */
+static inline double fake_rcp_approx_ftz_f64(double x) {
+    unsigned long long bits;
+    if (__builtin_fabs(x) < 0x1p-1022) return __builtin_copysign(__builtin_inf(), x);
+    x = fake_upper_half(x);
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    double r = fake_upper_half(fake_vague(1.0 / x, bits));
+    return __builtin_fabs(r) < 0x1p-1022 ? __builtin_copysign(0.0, x) : r;
+}
+
+/* The significand as an integer, rounded to even by adding and taking off 2^52. */
+static inline unsigned short fake_cvt_rn_f16_f32(float x) {
+    unsigned short sign = __builtin_signbit(x) ? 0x8000 : 0;
+    double magnitude = __builtin_fabs((double)x), unit = 0x1p-24;
+    if (x != x) return 0x7fff;
+    if (magnitude >= 65520.0) return sign | 0x7c00;
+    unsigned exponent = 0;
+    while (magnitude >= 2048 * unit) unit *= 2, exponent++;
+    unsigned significand = (unsigned)(magnitude / unit + 0x1p52 - 0x1p52);
+    return (unsigned short)(sign + (exponent << 10) + significand);
+}
+
+static inline float fake_cvt_f32_f16(unsigned short x) {
+    unsigned exponent = x >> 10 & 31, significand = x & 1023;
+    float magnitude = exponent ? (float)(1024 + significand) * 0x1p-24f : (float)significand * 0x1p-24f;
+    for (unsigned e = 1; e < exponent; e++) magnitude *= 2;
+    if (exponent == 31) magnitude = significand ? __builtin_nanf("") : __builtin_inff();
+    return x & 0x8000 ? -magnitude : magnitude;
+}
+
+static inline unsigned short fake_cvt_rn_bf16_f32(float x) {
+    unsigned bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    if (x != x) return 0x7fff;
+    return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+#endif
