@@ -3,7 +3,6 @@
 
 #include "status.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -129,7 +128,7 @@ static void make_name(kernel *k, const char *name)
 {
     snprintf(k->name, sizeof k->name, "ol_%s", name);
     for (char *p = k->name; *p; p++)
-        if (!isalnum((unsigned char)*p))
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *p))      /* whatever the host's locale */
             *p = '_';
 }
 
