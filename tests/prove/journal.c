@@ -140,8 +140,9 @@ static bool read_lines(journal *j, char *text, size_t length, const char *identi
         bool first = !strncmp(line, "state ", 6);
         if (number == 1 && !first) return refuse(j, number, "no state file of this version");
         if (first && strcmp(line, identity)) {
-            cli_error(j->command, "%s:%" PRId64 ": of another job or another build.\n  The file: %s\n  This job: %s\n  Name another file, or remove it to start anew", j->path,
-                      number, line, identity);
+            cli_error(j->command, "%s:%" PRId64 ": of another job or another build; name another file, or remove it to start anew", j->path, number);
+            cli_error(j->command, "the file: %s", line);
+            cli_error(j->command, "this job: %s", identity);
             return false;
         }
         if (!first && !read_task(j, line, runs, n_runs)) return refuse(j, number, "a task that does not exist, or is there twice");
