@@ -30,7 +30,18 @@ static size_t at_least_one(size_t n_bytes)
 ol_status cuda_allocate(ol_device *device, ol_stream stream, size_t n_bytes, void **pointer, ol_error *error)
 {
     CUdeviceptr p = 0;
-    IN_CONTEXT(of(device), "allocate", cuMemAllocAsync, &p, at_least_one(n_bytes), stream);
+    const driver *d = of(device)->driver;
+    cuda_scope scope;
+    ol_status status = cuda_enter(of(device), &scope, "allocate", error);
+    if (status != OL_OK)
+        return status;
+    /* A capture of another stream would be broken by it. */
+    int mode = cuda_relax(d);
+    CUresult code = d->cuMemAllocAsync(&p, at_least_one(n_bytes), stream);
+    cuda_unrelax(d, mode);
+    cuda_leave(&scope);
+    if (code != CUDA_SUCCESS)
+        return driver_fail(d, code, "cuMemAllocAsync", "allocate", error);
     *pointer = (void *)(uintptr_t)p;
     return OL_OK;
 }
