@@ -59,6 +59,10 @@ void *primitive_named(const char *name);
 /* The same for one primitive on operands of one dtype. */
 void check_primitive(const char *name, ol_dtype dtype, size_t n, const uint64_t *inputs, const uint64_t *expected);
 
+/* A builder of three inputs and five outputs: sizes of 1, 2, 4 and 8 bytes, an input that is several outputs, one
+ * node that is two outputs, constants, and broadcasts. */
+int build_mixed(ol_graph *g, const ol_value *in, ol_value *out, void *user);
+
 /* A builder of astype; `user` is the target dtype. */
 int build_astype(ol_graph *g, const ol_value *in, ol_value *out, void *user);
 #define DTYPE_USER(dtype) ((void *)(intptr_t)(dtype))

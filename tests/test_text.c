@@ -1,6 +1,6 @@
 /* Graph text: what is printed parses to the same graph, every literal keeps its bits, every mistake is named with its line and
  * column. docs/graph-text.md has the grammar. */
-#include "harness.h"
+#include "graph_cases.h"
 
 #include "parity_case.h"
 
@@ -336,6 +336,25 @@ static void test_null_arguments(void **state)
     assert_int_equal(ol_compile_text(level_device(0), "x", 1, &c, NULL), OL_ERROR_TEXT);
 }
 
+/* What is computed from a node is looked at no deeper than it must be: a chain of copies would be the end of the stack. */
+static int build_deep(ol_graph *g, const ol_value *in, ol_value *out, void *user)
+{
+    (void)user;
+    ol_value x = in[0];
+    for (int i = 0; i < 200000; i++)
+        x = ol_broadcast_like(g, x, in[1]);
+    out[0] = ol_add(g, x, in[2]);
+    return 0;
+}
+
+static void test_kernel_text_of_a_deep_graph(void **state)
+{
+    (void)state;
+    ol_composite *c = compile_on(level_device(0), build_deep, NULL, 3, DTYPES(OL_FLOAT32, OL_FLOAT32, OL_FLOAT32), 1);
+    assert_true(ol_cuda_kernel_text(c, NULL, 0) > 200000);
+    ol_composite_destroy(c);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest text[] = {
@@ -348,6 +367,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_refusals_of_tracing_name_the_line),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_null_arguments),
+        cmocka_unit_test(test_kernel_text_of_a_deep_graph),
     };
     return HARNESS_RUN(argc, argv, text);
 }

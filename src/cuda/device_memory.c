@@ -3,14 +3,16 @@
 
 #include "status.h"
 
-/* Runs a driver call in the device's context. */
+/* Runs a driver call in the device's context. Relaxed: an allocation, a free or a wait beside a stream capture would break it. */
 #define IN_CONTEXT(device, operation, name, ...)                                                                              \
     do {                                                                                                                      \
         cuda_scope scope;                                                                                                     \
         ol_status entered = cuda_enter(device, &scope, operation, error);                                                     \
         if (entered != OL_OK)                                                                                                 \
             return entered;                                                                                                   \
+        int mode = cuda_relax((device)->driver);                                                                              \
         CUresult code = (device)->driver->name(__VA_ARGS__);                                                                  \
+        cuda_unrelax((device)->driver, mode);                                                                                 \
         cuda_leave(&scope);                                                                                                   \
         if (code != CUDA_SUCCESS)                                                                                             \
             return driver_fail((device)->driver, code, #name, operation, error);                                              \
@@ -30,18 +32,7 @@ static size_t at_least_one(size_t n_bytes)
 ol_status cuda_allocate(ol_device *device, ol_stream stream, size_t n_bytes, void **pointer, ol_error *error)
 {
     CUdeviceptr p = 0;
-    const driver *d = of(device)->driver;
-    cuda_scope scope;
-    ol_status status = cuda_enter(of(device), &scope, "allocate", error);
-    if (status != OL_OK)
-        return status;
-    /* A capture of another stream would be broken by it. */
-    int mode = cuda_relax(d);
-    CUresult code = d->cuMemAllocAsync(&p, at_least_one(n_bytes), stream);
-    cuda_unrelax(d, mode);
-    cuda_leave(&scope);
-    if (code != CUDA_SUCCESS)
-        return driver_fail(d, code, "cuMemAllocAsync", "allocate", error);
+    IN_CONTEXT(of(device), "allocate", cuMemAllocAsync, &p, at_least_one(n_bytes), stream);
     *pointer = (void *)(uintptr_t)p;
     return OL_OK;
 }

@@ -132,11 +132,12 @@ static void make_name(kernel *k, const char *name)
             *p = '_';
 }
 
-/* The cost of what a node is computed from, down to inputs and constants, each part counted as often as it is used; up to `most`. */
+/* The cost of what a node is computed from, down to inputs and constants, each part counted as often as it is used; up to `most`,
+ * which also bounds the depth, as every node that computes anything counts. */
 static unsigned cost_of(const graph *g, uint32_t index, unsigned most)
 {
     const node *n = &g->nodes[index];
-    unsigned cost = n->kind == NODE_PRIMITIVE ? primitive_table[n->primitive].cost : n->kind == NODE_ASTYPE;
+    unsigned cost = n->kind == NODE_PRIMITIVE ? primitive_table[n->primitive].cost : n->kind > NODE_CONSTANT;
     for (int o = 0; o < node_reads(n) && cost < most; o++)
         cost += cost_of(g, n->operands[o], most - cost);
     return cost;

@@ -84,7 +84,7 @@ KERNEL_FN void kernel_locate(kernel_row<true> &r, const uint64_t *words, const u
     }
 }
 
-/* What places of one column have in common: their address in row 0 or, FAR, the column and the view's strides. */
+/* What places of one column have in common: their address in row 0 and, FAR, the view's step and strides. */
 template <bool FAR> struct kernel_column {
     const char *p;
 };

@@ -6,7 +6,7 @@
  *     groups                GROUP_CLUSTERS words each and, where one is not all the outputs, a bit by cluster of instructions
  *                           that says whether the group's outputs need it, and for each tensor, four to a word, 0 or
  *                           MAP_PRESENT and the number of its view in the group
- *     views                 of each group from word GROUP_VIEWS on, VIEW_WORDS each: of all tensors, inputs first, where it
+ *     views                 of each group from the word on that GROUP_BLOCKS names, VIEW_WORDS each: of all tensors, inputs first, where it
  *                           is all the outputs; else of those it uses
  *     far parts             of each group that is GROUP_FAR: the extents of its outer dimensions, then for each view its step
  *                           and strides

@@ -1,5 +1,6 @@
 /* Scenes: see cuda_harness.h. */
 #include "cuda_harness.h"
+#include "tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,14 +51,6 @@ static ol_tensor *append(scene *s, const ol_tensor *t, size_t offset)
     return &s->tensors[s->n_tensors++];
 }
 
-static int64_t elements_of(const ol_tensor *t)
-{
-    int64_t n = 1;
-    for (int32_t d = 0; d < t->rank; d++)
-        n *= t->shape[d];
-    return n;
-}
-
 /* Where an element lies behind the first one, in bytes. */
 static int64_t place_of(const ol_tensor *t, int64_t flat)
 {
@@ -70,7 +63,7 @@ static int64_t place_of(const ol_tensor *t, int64_t flat)
 }
 
 /* Dimensions in some order, with gaps, some of them walked backwards. */
-static ol_tensor *place(scene *s, manner how, ol_dtype dtype, int32_t rank, const int64_t *shape)
+static ol_tensor *place(scene *s, manner how, ol_dtype dtype, int32_t rank, const int64_t *extents)
 {
     ol_tensor t = { .dtype = dtype, .rank = rank };
     size_t size = ol_dtype_size(dtype), misalignment = how == MISALIGNED ? 1 : 0;
@@ -90,11 +83,11 @@ static ol_tensor *place(scene *s, manner how, ol_dtype dtype, int32_t rank, cons
         int64_t gap = how == GAPPED ? 2 + (i == 0) : how == RANDOM ? 1 + (int64_t)random_below(&s->random, 3) : 1;
         int64_t stride = how == ROWS_APART && i == 1 ? (extent + 63) / 32 * 32 : extent * gap;
         int backwards = how == REVERSED || (how == RANDOM && random_below(&s->random, 3) == 0);
-        t.shape[d] = shape[d];
+        t.shape[d] = extents[d];
         t.strides[d] = backwards ? -stride : stride;
-        if (shape[d] > 0) {
-            start += backwards ? (shape[d] - 1) * stride : 0;
-            extent = stride * (shape[d] - 1) + extent;
+        if (extents[d] > 0) {
+            start += backwards ? (extents[d] - 1) * stride : 0;
+            extent = stride * (extents[d] - 1) + extent;
         }
     }
     size_t offset = extend(s, misalignment + (size_t)extent * size);
@@ -103,7 +96,7 @@ static ol_tensor *place(scene *s, manner how, ol_dtype dtype, int32_t rank, cons
 
 static ol_tensor *fill(scene *s, ol_tensor *t)
 {
-    for (int64_t i = 0, n = elements_of(t); i < n; i++) {
+    for (int64_t i = 0, n = shape_elements(t->rank, t->shape); i < n; i++) {
         uint64_t bits = random_element(&s->random, t->dtype);
         memcpy(s->bytes + ((int64_t)s->offsets[t - s->tensors] + place_of(t, i)), &bits, ol_dtype_size(t->dtype));
     }
@@ -191,7 +184,7 @@ void scene_compare(const scene *s, const unsigned char *got, const unsigned char
         return;
     for (int32_t i = 0; i < s->n_tensors; i++) {
         const ol_tensor *t = &s->tensors[i];
-        for (int64_t e = 0, n = elements_of(t); e < n; e++) {
+        for (int64_t e = 0, n = shape_elements(t->rank, t->shape); e < n; e++) {
             int64_t at = (int64_t)s->offsets[i] + place_of(t, e);
             if (memcmp(got + at, expected + at, ol_dtype_size(t->dtype)) == 0)
                 continue;
@@ -222,7 +215,7 @@ void scene_check(const scene *s, const ol_composite *on_cpu, const ol_composite 
     void *memory = device_bytes(cuda, s->bytes, s->n_bytes);
     scene_bind(s, memory, tensors);
     for (int32_t i = n_inputs; i < s->n_tensors; i++)
-        n_empty += elements_of(&s->tensors[i]) == 0;
+        n_empty += shape_elements(s->tensors[i].rank, s->tensors[i].shape) == 0;
     for (int run = 0; run < (how & WITH_COMPOSED ? 3 : 2); run++) {
         uint64_t launches = ol_device_launches(cuda);
         upload(cuda, stream, memory, s->bytes, s->n_bytes);

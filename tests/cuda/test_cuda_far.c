@@ -1,6 +1,7 @@
 /* Offsets around 2^31 and 2^32 bytes, forward and backward, on either side (A51, A53 to A55): few elements far apart, and on a GPU
  * many elements. */
 #include "cuda_harness.h"
+#include "tensor.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,14 +31,6 @@ enum { GUARD = 64, ROOM = 1 << 20 };
 static unsigned char *host;
 static char *device_memory;
 
-static int64_t elements_of(const ol_tensor *t)
-{
-    int64_t n = 1;
-    for (int32_t d = 0; d < t->rank; d++)
-        n *= t->shape[d];
-    return n;
-}
-
 /* Where an element lies in the memory; t's data is that of the host's memory. */
 static size_t place_of(const ol_tensor *t, int64_t flat)
 {
@@ -54,7 +47,7 @@ static size_t place_of(const ol_tensor *t, int64_t flat)
 static void exchange(const ol_tensor *t, int up, const char *what)
 {
     unsigned char got[GUARD * 2 + 8];
-    for (int64_t i = 0; i < elements_of(t); i++) {
+    for (int64_t i = 0; i < shape_elements(t->rank, t->shape); i++) {
         size_t at = place_of(t, i) - GUARD, n = GUARD * 2 + ol_dtype_size(t->dtype);
         if (up)
             upload(cuda, stream, device_memory + at, host + at, n);
@@ -88,7 +81,7 @@ static void check(const both *b, uint64_t *random, int n_inputs, int n_outputs, 
     ol_error error;
     int n = n_inputs + n_outputs;
     for (int i = 0; i < n; i++)
-        for (int64_t e = 0; e < elements_of(&tensors[i]); e++) {
+        for (int64_t e = 0; e < shape_elements(tensors[i].rank, tensors[i].shape); e++) {
             size_t p = place_of(&tensors[i], e);
             uint64_t bits = random_element(random, tensors[i].dtype);
             memset(host + p - GUARD, 0xA5, 2 * GUARD);

@@ -9,19 +9,6 @@
 
 /* ---- Graphs ---- */
 
-/* Sizes of 1, 2, 4 and 8 bytes, one node that is two outputs, constants, and broadcasts. */
-BUILDER(build_mixed)
-{
-    (void)user;
-    ol_value x = ol_add(g, in[0], in[1]), s = ol_softplus(g, x);
-    out[0] = ol_exp(g, ol_negative(g, ol_multiply(g, s, ol_constant(g, OL_FLOAT32, 1.0 / 3.0))));
-    out[1] = ol_less(g, x, in[2]);
-    out[2] = ol_astype(g, ol_where(g, out[1], x, in[2]), OL_INT64);
-    out[3] = ol_sigmoid(g, x);
-    out[4] = out[3];
-    return 0;
-}
-
 BUILDER(build_halves)
 {
     (void)user;
