@@ -22,7 +22,7 @@ typedef struct filler {
     uint32_t n_words, n_groups;          /* so far */
     uint64_t n_threads;                  /* of all groups */
     uint32_t header_words;               /* of a group */
-    int several, in_turn;
+    int mapped, in_turn;
     geometry_addresses *addresses;
 } filler;
 
@@ -78,10 +78,23 @@ static int is_misaligned(const space *s)
     return 0;
 }
 
+static int64_t rows_of(const space *s)
+{
+    int64_t n = 1;
+    for (int j = 0; j < s->rank - 1; j++)
+        n *= s->dims[j];
+    return n;
+}
+
+static int is_far(const space *s, const kernel *k)
+{
+    return k->tier == KERNEL_FAR || s->rank - 1 > WORDS_NEAR_OUTER || is_misaligned(s) || is_wide(s, rows_of(s));
+}
+
 /* How the elements of a view can be moved, `lanes` at a time. */
 static uint64_t view_how(const space *s, const view *v, int lanes)
 {
-    uint64_t how = v->aligned ? VIEW_ALIGNED : 0;
+    uint64_t how = 0;
     uint64_t bytes = (uint64_t)v->size * (unsigned)lanes, block = bytes < 16 ? bytes : 16, misaligned = (uintptr_t)v->data;
     for (int j = 0; j < s->rank - 1; j++)
         misaligned |= (uint64_t)v->strides[j];
@@ -156,28 +169,26 @@ static void put_far(filler *f, const space *s)
         f->words[f->n_words++] = (uint64_t)s->dims[outer - 1 - d];
     for (uint32_t u = 0; u < s->n_used; u++) {
         const view *v = &s->views[s->used[u]];
-        uint64_t *w = f->words + f->n_words + (f->several ? u : s->used[u]) * (1 + outer);
+        uint64_t *w = f->words + f->n_words + (f->mapped ? u : s->used[u]) * (1 + outer);
         for (uint32_t d = 0; d <= outer; d++)
             w[d] = (uint64_t)v->strides[outer - d];
     }
-    f->n_words += (f->several ? s->n_used : f->n_tensors) * (1 + outer);
+    f->n_words += (f->mapped ? s->n_used : f->n_tensors) * (1 + outer);
 }
 
 static void put_group(filler *f, const space *s)
 {
     uint64_t *group = f->words + WORDS_HEAD + f->n_groups * f->header_words;
     uint32_t outer = (uint32_t)s->rank - 1;
-    int64_t n_rows = 1, row = s->dims[s->rank - 1];
-    for (uint32_t j = 0; j < outer; j++)
-        n_rows *= s->dims[j];
-    int far = outer > WORDS_NEAR_OUTER || is_misaligned(s) || is_wide(s, n_rows), lanes = !far && has_lanes(f, s, n_rows) ? f->k->lanes : 1;
+    int64_t n_rows = rows_of(s), row = s->dims[s->rank - 1];
+    int far = is_far(s, f->k), lanes = !far && has_lanes(f, s, n_rows) ? f->k->lanes : 1;
     group[GROUP_FLAGS] = pack((lanes > 1 ? GROUP_LANES : 0) | (far ? GROUP_FAR : 0), outer);
     group[GROUP_ROWS] = (uint64_t)n_rows;
     group[GROUP_ROW] = (uint64_t)row;
     group[GROUP_HOISTED] = hoisted_bits(s, f->k, n_rows);
     group[GROUP_BLOCKS] = pack(0, f->n_words);
     choose_threads(f, group, (uint64_t)(row / lanes), (uint64_t)n_rows);
-    if (f->several) {
+    if (f->mapped) {
         uint64_t *clusters = group + GROUP_CLUSTERS, *map = clusters + kernel_cluster_words(f->k);
         for (size_t i = 0; i < f->k->n_instructions; i++)
             clusters[f->k->cluster[i] / 64] |= (uint64_t)(s->active[i] != 0) << f->k->cluster[i] % 64;
@@ -185,8 +196,8 @@ static void put_group(filler *f, const space *s)
             map[s->used[u] / 4] |= (uint64_t)(MAP_PRESENT | u) << s->used[u] % 4 * 16;
     }
     for (uint32_t u = 0; u < s->n_used; u++)
-        put_view(f, s, s->used[u], lanes, f->n_words + (f->several ? u : s->used[u]) * VIEW_WORDS);
-    f->n_words += (f->several ? s->n_used : f->n_tensors) * VIEW_WORDS;
+        put_view(f, s, s->used[u], lanes, f->n_words + (f->mapped ? u : s->used[u]) * VIEW_WORDS);
+    f->n_words += (f->mapped ? s->n_used : f->n_tensors) * VIEW_WORDS;
     group[GROUP_EXTENT] = pack(outer > 1 ? (uint64_t)s->dims[outer - 1] : 1, f->n_words);
     if (far)
         put_far(f, s);
@@ -229,18 +240,18 @@ geometry geometry_of(const ol_composite *c, const kernel *k, const function_limi
     f.n_tensors = (uint32_t)c->traced->n_inputs + n_outputs;
     space_begin(&s, c, space_block);
     uint32_t n_groups = space_groups(&s, outputs);
-    f.several = n_groups > 1;
-    f.in_turn = f.several && in_place && must_take_turns(c, inputs, outputs);
-    if (f.several)
+    f.mapped = k->tier != KERNEL_FULL || n_groups > 1 || (space_of_group(&s, inputs, outputs, s.order, n_outputs, 1) && is_far(&s, k));
+    f.in_turn = n_groups > 1 && in_place && must_take_turns(c, inputs, outputs);
+    if (f.mapped)
         f.header_words += (uint32_t)(kernel_cluster_words(k) + kernel_map_words(f.n_tensors));
     addresses->n = 0;
     memset(words, 0, k->n_words * sizeof *words);
     f.n_words = WORDS_HEAD + n_groups * f.header_words;
     for (uint32_t first = 0, n; first < n_outputs; first += n) {
-        n = f.several ? space_group_size(&s, outputs, first) : n_outputs;
-        if (space_of_group(&s, inputs, outputs, s.order + first, n, !f.several))
+        n = n_groups > 1 ? space_group_size(&s, outputs, first) : n_outputs;
+        if (space_of_group(&s, inputs, outputs, s.order + first, n, !f.mapped))
             put_group(&f, &s);
     }
-    words[WORDS_GROUPS] = f.several ? pack(f.n_groups, (uint64_t)f.in_turn) : 0;
+    words[WORDS_GROUPS] = f.mapped ? pack(f.n_groups, (uint64_t)f.in_turn) : 0;
     return choose_grid(&f);
 }

@@ -10,6 +10,8 @@
 #define HOISTED_COST 8                   /* of a value that is worth hoisting: in units of primitives.def */
 #define COSTLY 64                        /* of a program with few values of memory to what is computed, in the same units */
 #define COSTLY_BLOCKS 3                  /* of a multiprocessor, that its registers must allow: 80 a thread */
+#define FULL_TENSORS 16                  /* of a kernel of that tier, at most: under a second to compile; and so for the next one */
+#define PLAIN_TENSORS 48
 #define LANES_INSTRUCTIONS 256           /* of a program whose threads take several elements: registers */
 
 /* ---- Clusters: by refinement of "all in one", output by output. Costs the sum of what the outputs reach. ---- */
@@ -94,10 +96,10 @@ static int find_clusters(kernel *k, const graph *g, const program *p)
 
 /* Elements of a thread: 16 bytes of the narrowest tensor, counting those of a byte as two, so that a bool mask does not decide.
  * Where much is computed with each, half as many of 16 bits: their registers keep other threads out. */
-static int choose_lanes(const graph *g, const program *p, int is_costly)
+static int choose_lanes(const kernel *k, const graph *g, const program *p, int is_costly)
 {
     size_t narrowest = 8;
-    if (p->n_instructions > LANES_INSTRUCTIONS)
+    if (k->tier != KERNEL_FULL || p->n_instructions > LANES_INSTRUCTIONS)
         return 1;
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++) {
         size_t size = dtype_sizes[graph_dtype(g, i < g->n_inputs ? (uint32_t)i : g->outputs[i - g->n_inputs])];
@@ -111,8 +113,8 @@ static int choose_lanes(const graph *g, const program *p, int is_costly)
 static size_t most_words(const kernel *k, const graph *g, const dependencies *d)
 {
     size_t n_tensors = (size_t)g->n_inputs + (size_t)g->n_outputs, view = VIEW_WORDS + 1 + WORDS_OUTER;
-    size_t one_group = WORDS_HEAD + GROUP_CLUSTERS + WORDS_OUTER + n_tensors * view;
-    size_t each = GROUP_CLUSTERS + kernel_cluster_words(k) + kernel_map_words(n_tensors) + WORDS_OUTER + view, many = WORDS_HEAD;
+    size_t header = GROUP_CLUSTERS + kernel_cluster_words(k) + kernel_map_words(n_tensors) + WORDS_OUTER;
+    size_t one_group = WORDS_HEAD + header + n_tensors * view, each = header + view, many = WORDS_HEAD;
     if (g->n_outputs == 1)
         return one_group;
     for (int32_t o = 0; o < g->n_outputs; o++) {
@@ -177,7 +179,9 @@ ol_status kernel_create(const graph *g, const program *p, const dependencies *d,
     make_name(k, g->name);
     find_hoisted(k, g, p);
     int is_costly = p->cost_per_element >= COSTLY;
-    k->lanes = choose_lanes(g, p, is_costly);
+    int32_t n_tensors = g->n_inputs + g->n_outputs;
+    k->tier = n_tensors <= FULL_TENSORS ? KERNEL_FULL : n_tensors <= PLAIN_TENSORS ? KERNEL_PLAIN : KERNEL_FAR;
+    k->lanes = choose_lanes(k, g, p, is_costly);
     k->n_blocks = is_costly && k->lanes > 1 ? COSTLY_BLOCKS : 1;
     k->called = k->n_instructions > INLINED_INSTRUCTIONS;
     k->n_words = most_words(k, g, d);

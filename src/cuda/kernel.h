@@ -8,12 +8,21 @@
 #include "cuda/words.h"
 
 #define KERNEL_THREADS 256               /* of a block, at most */
+/* How much a kernel is made for. The compiler's time grows with tensors and with what their views may be, so that kernels of many
+ * tensors are not made for all of it twice. */
+typedef enum kernel_tier {
+    KERNEL_FULL,                         /* several elements at a time; views at fixed places where a group is all the outputs */
+    KERNEL_PLAIN,                        /* one element at a time; places found by the group's map */
+    KERNEL_FAR                           /* and every place by a called function: every group is far */
+} kernel_tier;
+
 #define KERNEL_WORDS_SMALL 511           /* that any driver passes with a launch (4096 bytes with the pointer) */
 #define KERNEL_WORDS_LARGE 4095          /* that driver and compiler of CUDA 12.1 and later pass, on compute capability 7.0 and later */
 
 typedef struct kernel {
     ol_allocator allocator;
     char name[72];                       /* of the __global__ function */
+    kernel_tier tier;
     int lanes;                           /* elements of a thread where GROUP_LANES is set; a power of two */
     int n_blocks;                        /* of a multiprocessor at once, at least: what bounds the registers */
     int called;                          /* primitives are called, not inlined: the program is long */

@@ -18,6 +18,7 @@ typedef long long int64_t;
 #define INT64_MIN (-0x7fffffffffffffffll - 1)
 
 #define KERNEL_FN static __device__ __forceinline__
+#define KERNEL_CALLED static __device__ __noinline__             /* what is seldom used or often written: compilers take less time */
 #define KERNEL_UNROLL _Pragma("unroll")
 
 #include "kernel_hardware.h"
@@ -31,16 +32,16 @@ KERNEL_FN uint32_t kernel_map(const uint64_t *group, uint32_t clusters, uint32_t
     return (uint16_t)(group[GROUP_CLUSTERS + clusters + tensor / 4] >> tensor % 4 * 16);
 }
 
-/* The view of a tensor, by its number. SEVERAL: the group is not all the outputs. Where it is, the view is at a fixed place, which
- * makes its words operands of instructions. A tensor that the group does not have gets another's view, which nothing then uses. */
-template <bool SEVERAL> KERNEL_FN const uint64_t *kernel_view(const uint64_t *words, const uint64_t *group, uint32_t clusters, uint32_t tensor) {
-    if (!SEVERAL) return words + WORDS_HEAD + GROUP_CLUSTERS + tensor * VIEW_WORDS;
+/* The view of a tensor, by its number. Of a group that is not mapped it is at a fixed place, which makes its words operands of
+ * instructions. A tensor that the group does not have gets another's view, which nothing then uses. */
+template <bool MAPPED> KERNEL_FN const uint64_t *kernel_view(const uint64_t *words, const uint64_t *group, uint32_t clusters, uint32_t tensor) {
+    if (!MAPPED) return words + WORDS_HEAD + GROUP_CLUSTERS + tensor * VIEW_WORDS;
     return words + kernel_upper(group[GROUP_BLOCKS]) + (kernel_map(group, clusters, tensor) & MAP_NUMBER) * VIEW_WORDS;
 }
 
 /* Whether the group has the output of this tensor number: a value that it needs may be another group's output. */
-template <bool SEVERAL> KERNEL_FN bool kernel_has(const uint64_t *group, uint32_t clusters, uint32_t tensor) {
-    return !SEVERAL || (kernel_map(group, clusters, tensor) & MAP_PRESENT);
+template <bool MAPPED> KERNEL_FN bool kernel_has(const uint64_t *group, uint32_t clusters, uint32_t tensor) {
+    return !MAPPED || (kernel_map(group, clusters, tensor) & MAP_PRESENT);
 }
 
 /* A thread's place in its group: the column it starts at, in threads, and the row. */
@@ -73,7 +74,7 @@ KERNEL_FN void kernel_locate(kernel_row<false> &r, const uint64_t *, const uint6
     }
 }
 
-KERNEL_FN void kernel_locate(kernel_row<true> &r, const uint64_t *words, const uint64_t *group, uint64_t number) {
+KERNEL_CALLED void kernel_locate(kernel_row<true> &r, const uint64_t *words, const uint64_t *group, uint64_t number) {
     const uint64_t *extents = words + kernel_upper(group[GROUP_EXTENT]);
     const uint32_t outer = kernel_upper(group[GROUP_FLAGS]);
     _Pragma("unroll 1") for (uint32_t d = 0; d < outer; d++) {
@@ -84,39 +85,56 @@ KERNEL_FN void kernel_locate(kernel_row<true> &r, const uint64_t *words, const u
     }
 }
 
-/* What places of one column have in common: their address in row 0 and, FAR, the view's step and strides. */
+/* The address in row 0 of a column's element. A far group's is found with the row's. */
 template <bool FAR> struct kernel_column {
     const char *p;
 };
-template <> struct kernel_column<true> {
-    const char *p;
-    const uint64_t *strides;
-};
+template <> struct kernel_column<true> {};
 
-KERNEL_FN void kernel_start_column(kernel_column<false> &c, const uint64_t *, const uint64_t *, const uint64_t *view, uint64_t column) {
+KERNEL_FN void kernel_start_column(kernel_column<false> &c, const uint64_t *view, uint64_t column) {
     c.p = (const char *)view[VIEW_DATA] + (int64_t)(int32_t)column * (int32_t)kernel_lower(view[VIEW_STEP]);
 }
 
-KERNEL_FN void kernel_start_column(kernel_column<true> &c, const uint64_t *words, const uint64_t *group, const uint64_t *view, uint64_t column) {
-    const uint64_t *views = words + kernel_upper(group[GROUP_BLOCKS]);
-    const uint32_t outer = kernel_upper(group[GROUP_FLAGS]), number = (uint32_t)(view - views) / VIEW_WORDS;
-    c.strides = words + kernel_upper(group[GROUP_EXTENT]) + outer + number * (1 + outer);
-    c.p = (const char *)view[VIEW_DATA] + (int64_t)column * (int64_t)c.strides[0];
-}
+KERNEL_FN void kernel_start_column(kernel_column<true> &, const uint64_t *, uint64_t) {}
 
-/* The address of a tensor's element in a row. */
-KERNEL_FN char *kernel_place(const kernel_column<false> &c, const uint64_t *, const uint64_t *view, const kernel_row<false> &r) {
+/* Where a tensor's element, or N of them side by side, are: the address or, in a far group, what it is found from. */
+struct kernel_near_place {
+    char *p;
+    const uint64_t *view;
+};
+struct kernel_far_place {
+    const uint64_t *words, *group;
+    uint32_t clusters, tensor;
+    uint64_t column;
+    const kernel_row<true> *row;
+};
+
+KERNEL_FN kernel_near_place kernel_place(const uint64_t *, const uint64_t *, uint32_t, uint32_t, const uint64_t *view, const kernel_column<false> &c,
+                                         uint64_t, const kernel_row<false> &r) {
     const char *p = c.p + (int64_t)(int32_t)r.inner * (int32_t)kernel_lower(view[VIEW_STRIDES]);
     p += (int64_t)(int32_t)r.outer * (int32_t)kernel_upper(view[VIEW_STRIDES]);
     __builtin_assume(__isGlobal(p));
-    return (char *)p;
+    kernel_near_place place = { (char *)p, view };
+    return place;
 }
 
-KERNEL_FN char *kernel_place(const kernel_column<true> &c, const uint64_t *group, const uint64_t *, const kernel_row<true> &r) {
-    const uint32_t outer = kernel_upper(group[GROUP_FLAGS]);
-    const char *p = c.p;
-    _Pragma("unroll 1") for (uint32_t d = 0; d < outer; d++) p += (int64_t)r.at[d] * (int64_t)c.strides[1 + d];
-    __builtin_assume(__isGlobal(p));
+KERNEL_FN kernel_far_place kernel_place(const uint64_t *words, const uint64_t *group, uint32_t clusters, uint32_t tensor, const uint64_t *,
+                                        const kernel_column<true> &, uint64_t column, const kernel_row<true> &r) {
+    kernel_far_place place = { words, group, clusters, tensor, column, &r };
+    return place;
+}
+
+/* Parameters of what is called for a far place: one by one, so that they are in registers. */
+#define KERNEL_FAR_PARAMETERS                                                                                                 \
+    const uint64_t *words, const uint64_t *group, uint32_t clusters, uint32_t tensor, uint64_t column, const kernel_row<true> &row
+#define KERNEL_FAR_ARGUMENTS(at) at.words, at.group, at.clusters, at.tensor, at.column, *at.row
+
+KERNEL_CALLED char *kernel_find(KERNEL_FAR_PARAMETERS) {
+    const uint32_t outer = kernel_upper(group[GROUP_FLAGS]), number = kernel_map(group, clusters, tensor) & MAP_NUMBER;
+    const uint64_t *view = words + kernel_upper(group[GROUP_BLOCKS]) + number * VIEW_WORDS;
+    const uint64_t *strides = words + kernel_upper(group[GROUP_EXTENT]) + outer + number * (1 + outer);
+    const char *p = (const char *)view[VIEW_DATA] + (int64_t)column * (int64_t)strides[0];
+    _Pragma("unroll 1") for (uint32_t d = 0; d < outer; d++) p += (int64_t)row.at[d] * (int64_t)strides[1 + d];
     return (char *)p;
 }
 
@@ -132,18 +150,20 @@ template <class T> union kernel_element {
 };
 
 /* One element at any address. */
-template <class T> KERNEL_FN T kernel_get(const char *p, uint32_t how) {
+template <class T> KERNEL_FN T kernel_get(const char *p) {
     kernel_element<T> x;
-    if (how & VIEW_ALIGNED) return *(const T *)p;
+    __builtin_assume(__isGlobal(p));
+    if ((uint64_t)p % sizeof(T) == 0) return *(const T *)p;
     x.bits = 0;
     KERNEL_UNROLL for (int i = 0; i < (int)sizeof(T); i++) x.bits |= (typename kernel_bits<sizeof(T)>::type)(uint8_t)p[i] << 8 * i;
     return x.value;
 }
 
-template <class T> KERNEL_FN void kernel_put(char *p, uint32_t how, T value) {
+template <class T> KERNEL_FN void kernel_put(char *p, T value) {
     kernel_element<T> x;
+    __builtin_assume(__isGlobal(p));
     x.value = value;
-    if (how & VIEW_ALIGNED) *(T *)p = value;
+    if ((uint64_t)p % sizeof(T) == 0) *(T *)p = value;
     else KERNEL_UNROLL for (int i = 0; i < (int)sizeof(T); i++) p[i] = (char)(uint8_t)(x.bits >> 8 * i);
 }
 
@@ -160,30 +180,35 @@ template <class T, int N> union kernel_block {
     T elements[N];
 };
 
-/* N elements of a row: of a group that is far one, anywhere; of another one that is aligned, or several that are a block or one for all. */
-template <bool FAR, class T, int N> KERNEL_FN void kernel_load(T (&x)[N], const char *p, const uint64_t *view) {
-    if (FAR) {
-        x[0] = kernel_get<T>(p, kernel_upper(view[VIEW_STEP]));
-    } else if (N > 1 && (kernel_upper(view[VIEW_STEP]) & VIEW_SAME)) {
-        const T same = *(const T *)p;
+/* N elements of a row, several of them a block or one for all. */
+template <class T, int N> KERNEL_FN void kernel_load(T (&x)[N], const kernel_near_place &at) {
+    if (N > 1 && (kernel_upper(at.view[VIEW_STEP]) & VIEW_SAME)) {
+        const T same = *(const T *)at.p;
         KERNEL_UNROLL for (int i = 0; i < N; i++) x[i] = same;
     } else {
         typedef kernel_block<T, N> block;
         block b;
-        KERNEL_UNROLL for (int i = 0; i < block::PIECES; i++) b.pieces[i] = ((const kernel_piece<block::SIZE> *)p)[i];
+        KERNEL_UNROLL for (int i = 0; i < block::PIECES; i++) b.pieces[i] = ((const kernel_piece<block::SIZE> *)at.p)[i];
         KERNEL_UNROLL for (int i = 0; i < N; i++) x[i] = b.elements[i];
     }
 }
 
-template <bool FAR, class T, int N> KERNEL_FN void kernel_store(const T (&x)[N], char *p, const uint64_t *view) {
-    if (FAR) {
-        kernel_put<T>(p, kernel_upper(view[VIEW_STEP]), x[0]);
-    } else {
-        typedef kernel_block<T, N> block;
-        block b;
-        KERNEL_UNROLL for (int i = 0; i < N; i++) b.elements[i] = x[i];
-        KERNEL_UNROLL for (int i = 0; i < block::PIECES; i++) ((kernel_piece<block::SIZE> *)p)[i] = b.pieces[i];
-    }
+template <class T, int N> KERNEL_FN void kernel_store(const T (&x)[N], const kernel_near_place &at) {
+    typedef kernel_block<T, N> block;
+    block b;
+    KERNEL_UNROLL for (int i = 0; i < N; i++) b.elements[i] = x[i];
+    KERNEL_UNROLL for (int i = 0; i < block::PIECES; i++) ((kernel_piece<block::SIZE> *)at.p)[i] = b.pieces[i];
 }
+
+/* One element of a far group. */
+template <class T> KERNEL_CALLED T kernel_far_load(KERNEL_FAR_PARAMETERS) {
+    return kernel_get<T>(kernel_find(words, group, clusters, tensor, column, row));
+}
+template <class T> KERNEL_CALLED void kernel_far_store(KERNEL_FAR_PARAMETERS, T value) {
+    kernel_put<T>(kernel_find(words, group, clusters, tensor, column, row), value);
+}
+
+template <class T> KERNEL_FN void kernel_load(T (&x)[1], const kernel_far_place &at) { x[0] = kernel_far_load<T>(KERNEL_FAR_ARGUMENTS(at)); }
+template <class T> KERNEL_FN void kernel_store(const T (&x)[1], const kernel_far_place &at) { kernel_far_store<T>(KERNEL_FAR_ARGUMENTS(at), x[0]); }
 
 #include "kernel_quick.h"

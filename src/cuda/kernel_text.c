@@ -1,7 +1,7 @@
 /* From a composite's program to the text of its kernel.
  *
- * The text is one function template over N, the elements that a thread takes at a time, FAR, whether offsets need all generality
- * (words.h), and SEVERAL, whether the group is not all the outputs; and what calls it for the group of the thread's block:
+ * The text is one function template over N, the elements that a thread takes at a time, FAR, whether offsets need all generality,
+ * and MAPPED (words.h); and what calls it for the group of the thread's block:
  *
  *     for the columns of this thread                       N elements side by side in a row
  *         for the rows of this thread
@@ -164,8 +164,7 @@ static void put_statement(writer *w, const instruction *in, int indent)
 {
     const node *n = node_at(w, in->node);
     if (in->kind == INSTRUCTION_LOAD) {
-        text_add(w->t, "%*skernel_load<FAR>(v%u, kernel_place(column%u, group, view%u, row), view%u);\n", indent, "", in->node,
-                 (unsigned)in->payload, (unsigned)in->payload, (unsigned)in->payload);
+        text_add(w->t, "%*skernel_load(v%u, PLACE(%u));\n", indent, "", in->node, (unsigned)in->payload);
         return;
     }
     if (is_quick(w, n)) {
@@ -223,7 +222,7 @@ static void enter_cluster(writer *w, uint32_t *open, uint32_t cluster)
     if (*open != NODE_NONE)
         text_add(w->t, "            }\n");
     if (cluster != NODE_NONE)
-        text_add(w->t, "            if (!SEVERAL || (group[GROUP_CLUSTERS + %u] >> %u & 1)) {\n", cluster / 64, cluster % 64);
+        text_add(w->t, "            if (!MAPPED || (group[GROUP_CLUSTERS + %u] >> %u & 1)) {\n", cluster / 64, cluster % 64);
     *open = cluster;
 }
 
@@ -275,8 +274,8 @@ static void put_stores(writer *w)
     const graph *g = w->g;
     for (int32_t o = 0; o < g->n_outputs; o++) {
         int tensor = (int)(g->n_inputs + o);
-        text_add(w->t, "            if (kernel_has<SEVERAL>(group, %zu, %d)) kernel_store<FAR>(v%u, kernel_place(column%d, group, view%d, row), view%d);\n",
-                 kernel_cluster_words(w->k), tensor, g->outputs[o], tensor, tensor, tensor);
+        text_add(w->t, "            if (kernel_has<MAPPED>(group, %zu, %d)) kernel_store(v%u, PLACE(%d));\n", kernel_cluster_words(w->k), tensor,
+                 g->outputs[o], tensor);
     }
 }
 
@@ -286,13 +285,14 @@ static void put_group_function(writer *w)
 {
     const graph *g = w->g;
     const kernel *k = w->k;
-    text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n\n"
+    text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n"
+                   "#define PLACE(t) kernel_place(words, group, %zu, t, view##t, column##t, column, row)\n\n"
                    "/* The columns [first, last) of a group, as far as they are this thread's. */\n"
-                   "template <int N, bool FAR, bool SEVERAL>\n"
+                   "template <int N, bool FAR, bool MAPPED>\n"
                    "static __device__ __forceinline__ void %s_columns(const uint64_t *words, const uint64_t *group, uint32_t thread, uint64_t first, uint64_t last) {\n",
-             k->name);
+             kernel_cluster_words(k), k->name);
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
-        text_add(w->t, "    const uint64_t *view%d = kernel_view<SEVERAL>(words, group, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
+        text_add(w->t, "    const uint64_t *view%d = kernel_view<MAPPED>(words, group, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
     text_add(w->t, "    const uint64_t n_rows = group[GROUP_ROWS], hoisted = group[GROUP_HOISTED];\n"
                    "    const uint32_t column_threads = kernel_lower(group[GROUP_THREADS]), row_threads = kernel_upper(group[GROUP_THREADS]);\n"
                    "    const kernel_start start = kernel_start_of(group, thread);\n"
@@ -302,7 +302,7 @@ static void put_group_function(writer *w)
             put_constant(w, instruction_at(w, i));
     text_add(w->t, "    for (uint64_t column = first + (uint64_t)start.column * N; column < last; column += (uint64_t)column_threads * N) {\n");
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
-        text_add(w->t, "        kernel_column<FAR> column%d;\n        kernel_start_column(column%d, words, group, view%d, column);\n", (int)i, (int)i, (int)i);
+        text_add(w->t, "        kernel_column<FAR> column%d;\n        kernel_start_column(column%d, view%d, column);\n", (int)i, (int)i, (int)i);
     for (size_t i = 0; i < k->n_instructions; i++)
         if (k->hoisted[i] >= 0)
             put_declaration(w, instruction_at(w, i), 8);
@@ -319,47 +319,53 @@ static void put_group_function(writer *w)
 static void put_choice(writer *w)
 {
     const kernel *k = w->k;
-    text_add(w->t, "template <bool SEVERAL> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
-                   "    const uint64_t n_columns = group[GROUP_ROW];\n"
-                   "    uint64_t whole = 0;\n"
-                   "    if (group[GROUP_FLAGS] & GROUP_FAR) {\n"
-                   "        %s_columns<1, true, SEVERAL>(words, group, thread, 0, n_columns);\n"
+    text_add(w->t, "template <bool MAPPED> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
+                   "    const uint64_t n_columns = group[GROUP_ROW];\n",
+             k->name);
+    if (k->tier == KERNEL_FAR) {
+        text_add(w->t, "    %s_columns<1, true, true>(words, group, thread, 0, n_columns);\n}\n\n", k->name);
+        return;
+    }
+    text_add(w->t, "    uint64_t whole = 0;\n"
+                   "    if (MAPPED && (group[GROUP_FLAGS] & GROUP_FAR)) {\n"
+                   "        %s_columns<1, true, true>(words, group, thread, 0, n_columns);\n"
                    "        return;\n"
                    "    }\n",
-             k->name, k->name);
+             k->name);
     if (k->lanes > 1)
         text_add(w->t, "    if (group[GROUP_FLAGS] & GROUP_LANES) {\n"
                        "        whole = n_columns / %d * %d;\n"
-                       "        %s_columns<%d, false, SEVERAL>(words, group, thread, 0, whole);\n"
+                       "        %s_columns<%d, false, MAPPED>(words, group, thread, 0, whole);\n"
                        "    }\n",
                  k->lanes, k->lanes, k->name, k->lanes);
-    text_add(w->t, "    if (whole < n_columns) %s_columns<1, false, SEVERAL>(words, group, thread, whole, n_columns);\n}\n\n", k->name);
+    text_add(w->t, "    if (whole < n_columns) %s_columns<1, false, MAPPED>(words, group, thread, whole, n_columns);\n}\n\n", k->name);
 }
 
 static void put_kernel_function(writer *w)
 {
     const kernel *k = w->k;
+    size_t group_words = kernel_cluster_words(k) + kernel_map_words((size_t)w->g->n_inputs + (size_t)w->g->n_outputs);
     if (!k->far)
         text_add(w->t, "struct kernel_words {\n    uint64_t words[%zu];\n};\n\n", k->n_words);
     text_add(w->t, "extern \"C\" __global__ void __launch_bounds__(%d, %d) %s(%s) {\n", KERNEL_THREADS, k->n_blocks, k->name,
              k->far ? "const uint64_t *words" : "const __grid_constant__ kernel_words passed");
     if (!k->far)
         text_add(w->t, "    const uint64_t *words = passed.words;\n");
-    text_add(w->t, k->n_clusters < 2 ? "    %s_group<false>(words, words + WORDS_HEAD, blockIdx.x * blockDim.x + threadIdx.x);\n"
-                                     : "    if (!kernel_lower(words[WORDS_GROUPS])) {\n"
-                                       "        %s_group<false>(words, words + WORDS_HEAD, blockIdx.x * blockDim.x + threadIdx.x);\n"
-                                       "        return;\n"
-                                       "    }\n", k->name);
-    if (k->n_clusters >= 2)
-        text_add(w->t, "    const uint64_t *group = words + WORDS_HEAD;\n"
-                       "    for (uint32_t g = 0, first = 0; g < kernel_lower(words[WORDS_GROUPS]); g++, group += GROUP_CLUSTERS + %zu) {\n"
-                       "        const uint32_t last = kernel_lower(group[GROUP_BLOCKS]);\n"
-                       "        if (blockIdx.x >= first && blockIdx.x < last) %s_group<true>(words, group, (blockIdx.x - first) * blockDim.x + threadIdx.x);\n"
-                       "        if (kernel_upper(words[WORDS_GROUPS])) __syncthreads();\n"
-                       "        else first = last;\n"
+    if (k->tier == KERNEL_FULL)
+        text_add(w->t, "    if (!kernel_lower(words[WORDS_GROUPS])) {\n"
+                       "        %s_group<false>(words, words + WORDS_HEAD, blockIdx.x * blockDim.x + threadIdx.x);\n"
+                       "        return;\n"
                        "    }\n",
-                 kernel_cluster_words(k) + kernel_map_words((size_t)w->g->n_inputs + (size_t)w->g->n_outputs), k->name);
-    text_add(w->t, "}\n");
+                 k->name);
+    text_add(w->t, "    const uint64_t *group = words + WORDS_HEAD;\n"
+                   "    for (uint32_t g = 0, first = 0; g < kernel_lower(words[WORDS_GROUPS]); g++, group += GROUP_CLUSTERS + %zu) {\n"
+                   "        const uint32_t last = kernel_lower(group[GROUP_BLOCKS]);\n"
+                   "        if (blockIdx.x >= first && blockIdx.x < last) %s_group<true>(words, group, (blockIdx.x - first) * blockDim.x + threadIdx.x);\n"
+                   "        if (kernel_upper(words[WORDS_GROUPS])) __syncthreads();\n"
+                   "        else first = last;\n"
+                   "    }\n"
+                   "}\n",
+             group_words, k->name);
 }
 
 /* Bytes of a thread's loads, for which registers are always found. */

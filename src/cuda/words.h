@@ -1,17 +1,18 @@
 /* What a replay passes to a kernel: an array of 64-bit words, of the layout below. Read by the host's side as C and by the
  * kernel's text (kernel_support.h). Small, since a kernel's first look at its parameters is slow.
  *
- *     word 0                the number of groups, or 0 where one group is all the outputs; above it, from bit 32 on, 1 where
- *                           one block does all groups in turn
- *     groups                GROUP_CLUSTERS words each and, where one is not all the outputs, a bit by cluster of instructions
- *                           that says whether the group's outputs need it, and for each tensor, four to a word, 0 or
- *                           MAP_PRESENT and the number of its view in the group
- *     views                 of each group from the word on that GROUP_BLOCKS names, VIEW_WORDS each: of all tensors, inputs first, where it
- *                           is all the outputs; else of those it uses
+ *     word 0                the number of groups that are mapped, or 0 where there is one that is not; above it, from bit 32 on, 1
+ *                           where one block does all groups in turn
+ *     groups                GROUP_CLUSTERS words each and, of one that is mapped, a bit by cluster of instructions that says
+ *                           whether the group's outputs need it, and for each tensor, four to a word, 0 or MAP_PRESENT and
+ *                           the number of its view in the group
+ *     views                 of each group from the word on that GROUP_BLOCKS names, VIEW_WORDS each: of those tensors that it uses;
+ *                           of one that is not mapped of all, inputs first
  *     far parts             of each group that is GROUP_FAR: the extents of its outer dimensions, then for each view its step
  *                           and strides
  *
- * A group is the outputs of one shape (space.h). Sizes and strides are in bytes, counts in elements. Dimensions outside of the
+ * A group is the outputs of one shape (space.h). It is mapped unless it is all the outputs, not far, and the kernel is of the full tier
+ * (kernel.h). Sizes and strides are in bytes, counts in elements. Dimensions outside of the
  * row ("outer") are counted from the innermost. "a | b" are the lower and the upper half of a word. */
 #ifndef OL_CUDA_WORDS_H
 #define OL_CUDA_WORDS_H
@@ -48,9 +49,8 @@ enum view_words {
 };
 
 enum view_how {
-    VIEW_ALIGNED = 1,                    /* addresses are multiples of the element's size */
-    VIEW_BLOCKS = 2,                     /* as many elements as a thread takes can be moved as one */
-    VIEW_SAME = 4                        /* one element serves the row */
+    VIEW_BLOCKS = 1,                     /* as many elements as a thread takes can be moved as one */
+    VIEW_SAME = 2                        /* one element serves the row */
 };
 
 #endif
