@@ -19,7 +19,7 @@ static CUresult (*synchronize)(void), (*query_stream)(CUstream);
 static CUcontext context;
 static CUstream captured, blocking, idle;
 static CUevent event;
-static CUdeviceptr memory, unneeded;
+static CUdeviceptr memory, unneeded, unneeded_async;
 static void *host;
 
 static CUresult work(CUstream s) { return d.cuMemsetD32Async(memory, 1, 1, s); }
@@ -129,6 +129,23 @@ static CUresult allocate_async_idle(void)
     return code ? code : d.cuMemFreeAsync(p, idle);
 }
 
+static CUresult allocate_async_relaxed(void)
+{
+    int mode = RELAXED;
+    d.cuThreadExchangeStreamCaptureMode(&mode);
+    CUresult called = allocate_async_idle();
+    d.cuThreadExchangeStreamCaptureMode(&mode);
+    return called;
+}
+
+/* Of memory that was there before. */
+static CUresult free_async_idle(void)
+{
+    CUresult code = d.cuMemFreeAsync(unneeded_async, idle);
+    unneeded_async = 0;
+    return code;
+}
+
 static CUresult allocate_async_captured(void)
 {
     CUdeviceptr p;
@@ -166,7 +183,7 @@ static const struct rule {
     { "cuMemAlloc of another thread beside a capture of this one", allocate_elsewhere, 0, THREAD_LOCAL, 0, 0 },
     { "cuMemFree", free_memory, 0, GLOBAL, 900, 901 },
     { "cuMemHostAlloc", allocate_host, 0, GLOBAL, 900, 901 },
-    { "cuModuleLoadData", load_module, 0, GLOBAL, 900, 901 },
+    { "cuModuleLoadData of what is no image", load_module, 0, GLOBAL, 200, 0 },
     { "cuEventCreate", create_event, 0, GLOBAL, 0, 0 },
     { "cuStreamCreate", create_stream, 0, GLOBAL, 0, 0 },
     { "cuEventQuery", query_event, 0, GLOBAL, 900, 901 },
@@ -176,7 +193,9 @@ static const struct rule {
     { "cuStreamSynchronize of the captured stream", synchronize_captured, 0, RELAXED, 900, 901 },
     { "cuStreamQuery of another stream", query_idle, 0, GLOBAL, 900, 901 },
     { "cuCtxSynchronize", synchronize_context, 0, GLOBAL, 900, 901 },
-    { "cuMemAllocAsync in another stream", allocate_async_idle, 0, GLOBAL, 0, 0 },
+    { "cuMemAllocAsync in another stream", allocate_async_idle, 0, GLOBAL, 900, 901 },
+    { "cuMemAllocAsync in another stream of a relaxed thread", allocate_async_relaxed, 0, GLOBAL, 0, 0 },
+    { "cuMemFreeAsync in another stream", free_async_idle, 0, GLOBAL, 0, 0 },
     { "cuMemAllocAsync in the captured stream", allocate_async_captured, 0, GLOBAL, 0, 0 },
 };
 
@@ -187,6 +206,8 @@ static int check(const struct rule *r)
     CUgraph graph = NULL;
     CUresult begun, code, ended;
     d.cuEventRecord(event, idle);        /* of no capture */
+    if (!unneeded_async)
+        d.cuMemAllocAsync(&unneeded_async, 4, idle);
     d.cuStreamSynchronize(idle);
     d.cuMemAlloc(&unneeded, 4);
     begun = begin_capture(s, r->mode);

@@ -147,7 +147,7 @@ void fake_break_captures(CUcontext context)
             s->capture = CAPTURE_BROKEN;
 }
 
-static CUresult refused_by_capture(const char *name)
+CUresult fake_refused_by_capture(const char *name)
 {
     int refused = 0;
     for (CUstream s = fake.streams; s && capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED; s = s->next) {
@@ -196,7 +196,7 @@ CUresult fake_enter(const char *name, int rules)
         if (context->left_behind)
             return context->left_behind;
     }
-    return rules & RULE_UNSAFE ? refused_by_capture(name) : 0;
+    return rules & RULE_UNSAFE ? fake_refused_by_capture(name) : 0;
 }
 
 CUresult fake_leave(CUresult code)

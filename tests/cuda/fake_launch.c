@@ -37,6 +37,9 @@ static CUresult load_module(CUmodule *module, const void *image)
         return INVALID_IMAGE;
     if (head.architecture / 10 != fake.capability / 10 || head.architecture > fake.capability)
         return NO_BINARY_FOR_GPU;
+    CUresult code = fake_refused_by_capture("cuModuleLoadData");
+    if (code)
+        return code;
     void *library = load(bytes, head.n_bytes);
     if (!library)
         return INVALID_IMAGE;
@@ -91,7 +94,7 @@ int fake_has_checks(void)
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
-    CUresult code = fake_enter("cuModuleLoadData", RULE_CONTEXT | RULE_UNSAFE);
+    CUresult code = fake_enter("cuModuleLoadData", RULE_CONTEXT);
     return fake_leave(code ? code : load_module(module, image));
 }
 

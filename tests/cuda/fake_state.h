@@ -123,6 +123,8 @@ extern fake_state fake;
 /* fake_entry.c: every function of the driver begins with enter and, whatever that returns, ends with leave(code). */
 CUresult fake_enter(const char *name, int rules);
 CUresult fake_leave(CUresult code);
+/* What RULE_UNSAFE does, for calls that look at something else first. */
+CUresult fake_refused_by_capture(const char *name);
 /* For the tests' own functions. */
 void fake_lock(void);
 void fake_unlock(void);

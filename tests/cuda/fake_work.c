@@ -175,6 +175,8 @@ CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t n_bytes, CUstream handle)
     CUresult code = fake_enter("cuMemAllocAsync", RULE_CONTEXT);
     if (!code)
         code = fake_stream_of(handle, "cuMemAllocAsync", &s);
+    if (!code && s->capture == CAPTURE_NONE)
+        code = fake_refused_by_capture("cuMemAllocAsync");
     if (!code && !(code = fake_allocate(s->context, MEMORY_DEVICE, n_bytes, 1, pointer))) {
         op *o = fake_op(OP_ALLOCATE);
         o->to = *pointer;

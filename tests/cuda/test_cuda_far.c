@@ -62,14 +62,14 @@ static void exchange(const ol_tensor *t, int up, const char *what)
 }
 
 /* A tensor at an offset of the memory; strides in bytes, negative ones walk backwards from the far end. */
-static ol_tensor at(size_t offset, ol_dtype dtype, int32_t rank, const int64_t *shape, const int64_t *stride_bytes)
+static ol_tensor at(size_t offset, ol_dtype dtype, int32_t rank, const int64_t *extents, const int64_t *stride_bytes)
 {
     ol_tensor t = { .dtype = dtype, .rank = rank };
     for (int32_t d = 0; d < rank; d++) {
-        t.shape[d] = shape[d];
+        t.shape[d] = extents[d];
         t.strides[d] = stride_bytes[d] / (int64_t)ol_dtype_size(dtype);
         if (stride_bytes[d] < 0)
-            offset += (size_t)(-stride_bytes[d] * (shape[d] - 1));
+            offset += (size_t)(-stride_bytes[d] * (extents[d] - 1));
     }
     t.data = host + offset;
     return t;
@@ -226,8 +226,9 @@ static void many_elements(void **state)
         const size_t starts[] = { 0, n / 3, ((size_t)1 << 31) - 2048, n / 7 * 5, n - sizeof got,
                                   n > ((size_t)1 << 32) ? ((size_t)1 << 32) - 2048 : 0 };
         for (size_t w = 0; w < COUNT(starts); w++) {
-            download(cuda, stream, got, (char *)to + starts[w], sizeof got);
-            for (size_t k = 0; k < sizeof got && starts[w] + k < n; k++)
+            const size_t n_got = n - starts[w] < sizeof got ? n - starts[w] : sizeof got;
+            download(cuda, stream, got, (char *)to + starts[w], n_got);
+            for (size_t k = 0; k < n_got; k++)
                 if (got[k] != (unsigned char)-pattern[(starts[w] + k) % PERIOD])
                     fail_msg("case %zu: byte %zu of %zu is %02x, expected %02x", i, starts[w] + k, n, got[k],
                              (unsigned char)-pattern[(starts[w] + k) % PERIOD]);

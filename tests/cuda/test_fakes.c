@@ -169,19 +169,20 @@ static void assert_violation(const char *part)
     fake_forget();
 }
 
+static char *common_image;               /* of `kernels` */
+
 static int begin(void **state)
 {
     int code;
-    static char *image;
     (void)state;
-    if (!image)
-        image = compile(kernels, 7, NULL, &code);
-    assert_non_null(image);
+    if (!common_image)
+        common_image = compile(kernels, 7, NULL, &code);
+    assert_non_null(common_image);
     assert_int_equal(d.cuInit(0), 0);
     assert_int_equal(d.cuDevicePrimaryCtxRetain(&first, 0), 0);
     assert_int_equal(d.cuDevicePrimaryCtxRetain(&second, 1), 0);
     assert_int_equal(d.cuCtxPushCurrent(first), 0);
-    assert_int_equal(d.cuModuleLoadData(&module, image), 0);
+    assert_int_equal(d.cuModuleLoadData(&module, common_image), 0);
     const struct { const char *name; CUfunction *function; } functions[] = {
         { "reverse", &reverse }, { "fused", &fused }, { "touch", &touch }, { "uneven", &uneven }, { "copy_words", &copy_words },
     };
@@ -475,7 +476,7 @@ static void captures_refuse(void **state)
         assert_int_equal(fake_begin_capture(stream, 0), 0);
         int code = i == 0 ? d.cuMemAlloc(&p, 4) : i == 1 ? d.cuMemFree(p) : i == 2 ? d.cuMemHostAlloc(&host, 4, 0) :
                    i == 3 ? d.cuEventQuery(event) : i == 4 ? d.cuStreamSynchronize(idle) :
-                   i == 5 ? d.cuModuleLoadData(&unneeded, "") : d.cuModuleUnload(module);
+                   i == 5 ? d.cuModuleLoadData(&unneeded, common_image) : d.cuModuleUnload(module);
         assert_int_equal(code, 900);
         assert_violation(names[i]);
         assert_int_equal(launch_reverse(stream, p, p, 1), 901);  /* the capture is broken */
