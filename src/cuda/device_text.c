@@ -188,13 +188,20 @@ static size_t reach_of(declarations *x, size_t item, size_t walk)
     return reach;
 }
 
+/* Of the numerics; what reads the kernel's parameters must be inlined (kernel_hardware.h). */
+static int is_primitive(const declaration *d)
+{
+    const char *prefix = strstr(d->start, " num_"), *parameters = strchr(d->start, '(');
+    return prefix && parameters && prefix < parameters && parameters < d->end;
+}
+
 /* Whether a function is called instead of inlined, and then its text says so. */
 static void add_declaration(declarations *x, text *out, size_t item, int all_called)
 {
     const declaration *d = &x->items[item];
     const char *qualifier = d->direct ? strstr(d->start, inlined) : NULL;
     int is_function = qualifier && qualifier < d->end && strncmp(d->start, "static __device__ ", 18) == 0 && qualifier == d->start + 18;
-    if (is_function && (all_called || reach_of(x, item, item + 1) > LONG_TEXT)) {
+    if (is_function && ((all_called && is_primitive(d)) || reach_of(x, item, item + 1) > LONG_TEXT)) {
         text_add_bytes(out, d->start, (size_t)(qualifier - d->start));
         text_add_bytes(out, called_instead, strlen(called_instead));
         text_add_bytes(out, qualifier + strlen(inlined), (size_t)(d->end - qualifier) - strlen(inlined));

@@ -64,7 +64,7 @@ template <> struct kernel_row<true> {
     uint64_t at[WORDS_OUTER];
 };
 
-KERNEL_FN void kernel_locate(kernel_row<false> &r, const uint64_t *, const uint64_t *group, uint64_t number) {
+KERNEL_FN void kernel_locate(kernel_row<false> &r, const uint64_t *, uint32_t, const uint64_t *group, uint64_t number) {
     r.inner = (uint32_t)number;
     r.outer = 0;
     if (kernel_upper(group[GROUP_FLAGS]) > 1) {
@@ -74,8 +74,9 @@ KERNEL_FN void kernel_locate(kernel_row<false> &r, const uint64_t *, const uint6
     }
 }
 
-KERNEL_CALLED void kernel_locate(kernel_row<true> &r, const uint64_t *words, const uint64_t *group, uint64_t number) {
-    const uint64_t *extents = words + kernel_upper(group[GROUP_EXTENT]);
+/* `generic` is words as functions can be passed it, `at` the group's place in it. */
+KERNEL_CALLED void kernel_locate_far(kernel_row<true> &r, const uint64_t *generic, uint32_t at, uint64_t number) {
+    const uint64_t *group = generic + at, *extents = generic + kernel_upper(group[GROUP_EXTENT]);
     const uint32_t outer = kernel_upper(group[GROUP_FLAGS]);
     _Pragma("unroll 1") for (uint32_t d = 0; d < outer; d++) {
         uint64_t next = 0;
@@ -83,6 +84,10 @@ KERNEL_CALLED void kernel_locate(kernel_row<true> &r, const uint64_t *words, con
         r.at[d] = number - next * extents[d];
         number = next;
     }
+}
+
+KERNEL_FN void kernel_locate(kernel_row<true> &r, const uint64_t *generic, uint32_t at, const uint64_t *, uint64_t number) {
+    kernel_locate_far(r, generic, at, number);
 }
 
 /* The address in row 0 of a column's element. A far group's is found with the row's. */
@@ -103,13 +108,13 @@ struct kernel_near_place {
     const uint64_t *view;
 };
 struct kernel_far_place {
-    const uint64_t *words, *group;
-    uint32_t clusters, tensor;
+    const uint64_t *generic;
+    uint32_t at, clusters, tensor;
     uint64_t column;
     const kernel_row<true> *row;
 };
 
-KERNEL_FN kernel_near_place kernel_place(const uint64_t *, const uint64_t *, uint32_t, uint32_t, const uint64_t *view, const kernel_column<false> &c,
+KERNEL_FN kernel_near_place kernel_place(const uint64_t *, uint32_t, uint32_t, uint32_t, const uint64_t *view, const kernel_column<false> &c,
                                          uint64_t, const kernel_row<false> &r) {
     const char *p = c.p + (int64_t)(int32_t)r.inner * (int32_t)kernel_lower(view[VIEW_STRIDES]);
     p += (int64_t)(int32_t)r.outer * (int32_t)kernel_upper(view[VIEW_STRIDES]);
@@ -118,21 +123,22 @@ KERNEL_FN kernel_near_place kernel_place(const uint64_t *, const uint64_t *, uin
     return place;
 }
 
-KERNEL_FN kernel_far_place kernel_place(const uint64_t *words, const uint64_t *group, uint32_t clusters, uint32_t tensor, const uint64_t *,
+KERNEL_FN kernel_far_place kernel_place(const uint64_t *generic, uint32_t at, uint32_t clusters, uint32_t tensor, const uint64_t *,
                                         const kernel_column<true> &, uint64_t column, const kernel_row<true> &r) {
-    kernel_far_place place = { words, group, clusters, tensor, column, &r };
+    kernel_far_place place = { generic, at, clusters, tensor, column, &r };
     return place;
 }
 
 /* Parameters of what is called for a far place: one by one, so that they are in registers. */
 #define KERNEL_FAR_PARAMETERS                                                                                                 \
-    const uint64_t *words, const uint64_t *group, uint32_t clusters, uint32_t tensor, uint64_t column, const kernel_row<true> &row
-#define KERNEL_FAR_ARGUMENTS(at) at.words, at.group, at.clusters, at.tensor, at.column, *at.row
+    const uint64_t *generic, uint32_t at, uint32_t clusters, uint32_t tensor, uint64_t column, const kernel_row<true> &row
+#define KERNEL_FAR_ARGUMENTS(place) place.generic, place.at, place.clusters, place.tensor, place.column, *place.row
 
 KERNEL_CALLED char *kernel_find(KERNEL_FAR_PARAMETERS) {
+    const uint64_t *group = generic + at;
     const uint32_t outer = kernel_upper(group[GROUP_FLAGS]), number = kernel_map(group, clusters, tensor) & MAP_NUMBER;
-    const uint64_t *view = words + kernel_upper(group[GROUP_BLOCKS]) + number * VIEW_WORDS;
-    const uint64_t *strides = words + kernel_upper(group[GROUP_EXTENT]) + outer + number * (1 + outer);
+    const uint64_t *view = generic + kernel_upper(group[GROUP_BLOCKS]) + number * VIEW_WORDS;
+    const uint64_t *strides = generic + kernel_upper(group[GROUP_EXTENT]) + outer + number * (1 + outer);
     const char *p = (const char *)view[VIEW_DATA] + (int64_t)column * (int64_t)strides[0];
     _Pragma("unroll 1") for (uint32_t d = 0; d < outer; d++) p += (int64_t)row.at[d] * (int64_t)strides[1 + d];
     return (char *)p;
@@ -202,10 +208,10 @@ template <class T, int N> KERNEL_FN void kernel_store(const T (&x)[N], const ker
 
 /* One element of a far group. */
 template <class T> KERNEL_CALLED T kernel_far_load(KERNEL_FAR_PARAMETERS) {
-    return kernel_get<T>(kernel_find(words, group, clusters, tensor, column, row));
+    return kernel_get<T>(kernel_find(generic, at, clusters, tensor, column, row));
 }
 template <class T> KERNEL_CALLED void kernel_far_store(KERNEL_FAR_PARAMETERS, T value) {
-    kernel_put<T>(kernel_find(words, group, clusters, tensor, column, row), value);
+    kernel_put<T>(kernel_find(generic, at, clusters, tensor, column, row), value);
 }
 
 template <class T> KERNEL_FN void kernel_load(T (&x)[1], const kernel_far_place &at) { x[0] = kernel_far_load<T>(KERNEL_FAR_ARGUMENTS(at)); }

@@ -286,16 +286,17 @@ static void put_group_function(writer *w)
     const graph *g = w->g;
     const kernel *k = w->k;
     text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n"
-                   "#define PLACE(t) kernel_place(words, group, %zu, t, view##t, column##t, column, row)\n\n"
+                   "#define PLACE(t) kernel_place(generic, at, %zu, t, view##t, column##t, column, row)\n\n"
                    "/* The columns [first, last) of a group, as far as they are this thread's. */\n"
                    "template <int N, bool FAR, bool MAPPED>\n"
-                   "static __device__ __forceinline__ void %s_columns(const uint64_t *words, const uint64_t *group, uint32_t thread, uint64_t first, uint64_t last) {\n",
+                   "static __device__ __forceinline__ void %s_columns(const uint64_t *words, const uint64_t *generic, const uint64_t *group, uint32_t thread, uint64_t first,\n                                                    uint64_t last) {\n",
              kernel_cluster_words(k), k->name);
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
         text_add(w->t, "    const uint64_t *view%d = kernel_view<MAPPED>(words, group, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
     text_add(w->t, "    const uint64_t n_rows = group[GROUP_ROWS], hoisted = group[GROUP_HOISTED];\n"
                    "    const uint32_t column_threads = kernel_lower(group[GROUP_THREADS]), row_threads = kernel_upper(group[GROUP_THREADS]);\n"
                    "    const kernel_start start = kernel_start_of(group, thread);\n"
+                   "    const uint32_t at = (uint32_t)(group - words);\n"
                    "    if (start.row >= row_threads) return;\n");
     for (size_t i = 0; i < k->n_instructions; i++)
         if (instruction_at(w, i)->kind == INSTRUCTION_CONSTANT)
@@ -309,7 +310,7 @@ static void put_group_function(writer *w)
     text_add(w->t, "        uint64_t kept = 0;\n"
                    "        for (uint64_t r = start.row; r < n_rows; r += row_threads) {\n"
                    "            kernel_row<FAR> row;\n"
-                   "            kernel_locate(row, words, group, r);\n");
+                   "            kernel_locate(row, generic, at, group, r);\n");
     put_values(w);
     put_stores(w);
     text_add(w->t, "            kept = hoisted;\n        }\n    }\n}\n\n");
@@ -319,26 +320,26 @@ static void put_group_function(writer *w)
 static void put_choice(writer *w)
 {
     const kernel *k = w->k;
-    text_add(w->t, "template <bool MAPPED> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
+    text_add(w->t, "template <bool MAPPED> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *generic, const uint64_t *group, uint32_t thread) {\n"
                    "    const uint64_t n_columns = group[GROUP_ROW];\n",
              k->name);
     if (k->tier == KERNEL_FAR) {
-        text_add(w->t, "    %s_columns<1, true, true>(words, group, thread, 0, n_columns);\n}\n\n", k->name);
+        text_add(w->t, "    %s_columns<1, true, true>(words, generic, group, thread, 0, n_columns);\n}\n\n", k->name);
         return;
     }
     text_add(w->t, "    uint64_t whole = 0;\n"
                    "    if (MAPPED && (group[GROUP_FLAGS] & GROUP_FAR)) {\n"
-                   "        %s_columns<1, true, true>(words, group, thread, 0, n_columns);\n"
+                   "        %s_columns<1, true, true>(words, generic, group, thread, 0, n_columns);\n"
                    "        return;\n"
                    "    }\n",
              k->name);
     if (k->lanes > 1)
         text_add(w->t, "    if (group[GROUP_FLAGS] & GROUP_LANES) {\n"
                        "        whole = n_columns / %d * %d;\n"
-                       "        %s_columns<%d, false, MAPPED>(words, group, thread, 0, whole);\n"
+                       "        %s_columns<%d, false, MAPPED>(words, generic, group, thread, 0, whole);\n"
                        "    }\n",
                  k->lanes, k->lanes, k->name, k->lanes);
-    text_add(w->t, "    if (whole < n_columns) %s_columns<1, false, MAPPED>(words, group, thread, whole, n_columns);\n}\n\n", k->name);
+    text_add(w->t, "    if (whole < n_columns) %s_columns<1, false, MAPPED>(words, generic, group, thread, whole, n_columns);\n}\n\n", k->name);
 }
 
 static void put_kernel_function(writer *w)
@@ -353,14 +354,21 @@ static void put_kernel_function(writer *w)
         text_add(w->t, "    const uint64_t *words = passed.words;\n");
     if (k->tier == KERNEL_FULL)
         text_add(w->t, "    if (!kernel_lower(words[WORDS_GROUPS])) {\n"
-                       "        %s_group<false>(words, words + WORDS_HEAD, blockIdx.x * blockDim.x + threadIdx.x);\n"
+                       "        %s_group<false>(words, words, words + WORDS_HEAD, blockIdx.x * blockDim.x + threadIdx.x);\n"
                        "        return;\n"
                        "    }\n",
+                 k->name);
+    if (k->far)
+        text_add(w->t, "    const uint64_t *generic = words;\n");
+    else
+        text_add(w->t, "    uint64_t place;\n"
+                       "    asm(\"mov.b64 %%0, %s_param_0;\" : \"=l\"(place));\n"
+                       "    const uint64_t *generic = kernel_generic(place);\n",
                  k->name);
     text_add(w->t, "    const uint64_t *group = words + WORDS_HEAD;\n"
                    "    for (uint32_t g = 0, first = 0; g < kernel_lower(words[WORDS_GROUPS]); g++, group += GROUP_CLUSTERS + %zu) {\n"
                    "        const uint32_t last = kernel_lower(group[GROUP_BLOCKS]);\n"
-                   "        if (blockIdx.x >= first && blockIdx.x < last) %s_group<true>(words, group, (blockIdx.x - first) * blockDim.x + threadIdx.x);\n"
+                   "        if (blockIdx.x >= first && blockIdx.x < last) %s_group<true>(words, generic, group, (blockIdx.x - first) * blockDim.x + threadIdx.x);\n"
                    "        if (kernel_upper(words[WORDS_GROUPS])) __syncthreads();\n"
                    "        else first = last;\n"
                    "    }\n"

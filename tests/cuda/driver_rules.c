@@ -142,7 +142,8 @@ static CUresult allocate_async_relaxed(void)
 static CUresult free_async_idle(void)
 {
     CUresult code = d.cuMemFreeAsync(unneeded_async, idle);
-    unneeded_async = 0;
+    if (!code)
+        unneeded_async = 0;
     return code;
 }
 
@@ -195,7 +196,7 @@ static const struct rule {
     { "cuCtxSynchronize", synchronize_context, 0, GLOBAL, 900, 901 },
     { "cuMemAllocAsync in another stream", allocate_async_idle, 0, GLOBAL, 900, 901 },
     { "cuMemAllocAsync in another stream of a relaxed thread", allocate_async_relaxed, 0, GLOBAL, 0, 0 },
-    { "cuMemFreeAsync in another stream", free_async_idle, 0, GLOBAL, 0, 0 },
+    { "cuMemFreeAsync in another stream", free_async_idle, 0, GLOBAL, 900, 901 },
     { "cuMemAllocAsync in the captured stream", allocate_async_captured, 0, GLOBAL, 0, 0 },
 };
 

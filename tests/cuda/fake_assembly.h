@@ -47,6 +47,8 @@ static inline unsigned short fake_cvt_rn_f16_f32(float x) {
     return (unsigned short)(sign + (exponent << 10) + significand);
 }
 
+static inline unsigned long long fake_cvta_param_u64(unsigned long long x) { return x; }
+
 static inline float fake_cvt_f32_f16(unsigned short x) {
     unsigned exponent = x >> 10 & 31, significand = x & 1023;
     float magnitude = exponent ? (float)(1024 + significand) * 0x1p-24f : (float)significand * 0x1p-24f;

@@ -46,7 +46,8 @@ static void write_rows(FILE *f, const char *source)
     }
 }
 
-/* Writes the text with its assembly, one instruction of one operand at a time, as calls of fake_assembly.h's functions. */
+/* Writes the text with its assembly, one instruction of one operand at a time, as calls of fake_assembly.h's functions; the address of
+ * the kernel's parameter as that. */
 static void write_without_assembly(FILE *f, const char *text)
 {
     char instruction[64], result[64], operand[64];
@@ -54,6 +55,11 @@ static void write_without_assembly(FILE *f, const char *text)
         int length = 0;
         fwrite(text, 1, (size_t)(next - text), f);
         text = next;
+        if (sscanf(next, "asm(\"mov.b64 %%0, %*[A-Za-z0-9_];\" : \"=l\"(%63[^)]))%n", result, &length) == 1 && length) {
+            fprintf(f, "%s = (uint64_t)&passed", result);
+            text += length;
+            continue;
+        }
         if (sscanf(next, "asm(\"%63[a-z0-9.] %%0, %%1;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%63[^)]))%n", instruction, result,
                    operand, &length) != 3 || !length) {
             fputc(*text++, f);           /* left to the compiler to refuse */

@@ -194,6 +194,8 @@ CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
     CUresult code = fake_enter("cuMemFreeAsync", RULE_CONTEXT);
     if (!code)
         code = fake_stream_of(handle, "cuMemFreeAsync", &s);
+    if (!code && s->capture == CAPTURE_NONE)
+        code = fake_refused_by_capture("cuMemFreeAsync");
     if (!code && pointer) {
         allocation *a = fake_find(pointer, 1);
         CUgraph graph = s->capture == CAPTURE_ACTIVE ? s->graph : NULL;
