@@ -56,6 +56,10 @@ KERNEL_FN kernel_start kernel_start_of(const uint64_t *group, uint32_t thread) {
     return s;
 }
 
+/* Counts of rows and columns. A GPU multiplies 32 bits at once, 64 in several instructions. */
+template <bool FAR> struct kernel_count { typedef uint32_t type; };
+template <> struct kernel_count<true> { typedef uint64_t type; };
+
 /* Where a row is: its place in up to two outer dimensions or, FAR, in all of them. */
 template <bool FAR> struct kernel_row {
     uint32_t inner, outer;
@@ -64,13 +68,13 @@ template <> struct kernel_row<true> {
     uint64_t at[WORDS_OUTER];
 };
 
-KERNEL_FN void kernel_locate(kernel_row<false> &r, const uint64_t *, uint32_t, const uint64_t *group, uint64_t number) {
-    r.inner = (uint32_t)number;
+KERNEL_FN void kernel_locate(kernel_row<false> &r, const uint64_t *, uint32_t, const uint64_t *group, uint32_t number) {
+    r.inner = number;
     r.outer = 0;
     if (kernel_upper(group[GROUP_FLAGS]) > 1) {
         const uint32_t extent = kernel_lower(group[GROUP_EXTENT]);
-        r.outer = (uint32_t)number / extent;
-        r.inner = (uint32_t)number - r.outer * extent;
+        r.outer = number / extent;
+        r.inner = number - r.outer * extent;
     }
 }
 
@@ -90,14 +94,14 @@ KERNEL_FN void kernel_locate(kernel_row<true> &r, const uint64_t *generic, uint3
     kernel_locate_far(r, generic, at, number);
 }
 
-/* The address in row 0 of a column's element. A far group's is found with the row's. */
+/* The offset in row 0 of a column's element: 31 bits and a sign. A far group's is found with the row's. */
 template <bool FAR> struct kernel_column {
-    const char *p;
+    uint32_t offset;
 };
 template <> struct kernel_column<true> {};
 
-KERNEL_FN void kernel_start_column(kernel_column<false> &c, const uint64_t *view, uint64_t column) {
-    c.p = (const char *)view[VIEW_DATA] + (int64_t)(int32_t)column * (int32_t)kernel_lower(view[VIEW_STEP]);
+KERNEL_FN void kernel_start_column(kernel_column<false> &c, const uint64_t *view, uint32_t column) {
+    c.offset = column * kernel_lower(view[VIEW_STEP]);
 }
 
 KERNEL_FN void kernel_start_column(kernel_column<true> &, const uint64_t *, uint64_t) {}
@@ -115,9 +119,9 @@ struct kernel_far_place {
 };
 
 KERNEL_FN kernel_near_place kernel_place(const uint64_t *, uint32_t, uint32_t, uint32_t, const uint64_t *view, const kernel_column<false> &c,
-                                         uint64_t, const kernel_row<false> &r) {
-    const char *p = c.p + (int64_t)(int32_t)r.inner * (int32_t)kernel_lower(view[VIEW_STRIDES]);
-    p += (int64_t)(int32_t)r.outer * (int32_t)kernel_upper(view[VIEW_STRIDES]);
+                                         uint32_t, const kernel_row<false> &r) {
+    const uint32_t offset = c.offset + r.inner * kernel_lower(view[VIEW_STRIDES]) + r.outer * kernel_upper(view[VIEW_STRIDES]);
+    const char *p = (const char *)view[VIEW_DATA] + (int32_t)offset;
     __builtin_assume(__isGlobal(p));
     kernel_near_place place = { (char *)p, view };
     return place;

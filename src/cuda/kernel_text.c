@@ -285,6 +285,10 @@ static void put_group_function(writer *w)
 {
     const graph *g = w->g;
     const kernel *k = w->k;
+    int hoisted_bits = 32;
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (k->hoisted[i] >= 32)
+            hoisted_bits = 64;
     text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n"
                    "#define PLACE(t) kernel_place(generic, at, %zu, t, view##t, column##t, column, row)\n\n"
                    "/* The columns [first, last) of a group, as far as they are this thread's. */\n"
@@ -293,24 +297,28 @@ static void put_group_function(writer *w)
              kernel_cluster_words(k), k->name);
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
         text_add(w->t, "    const uint64_t *view%d = kernel_view<MAPPED>(words, group, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
-    text_add(w->t, "    const uint64_t n_rows = group[GROUP_ROWS], hoisted = group[GROUP_HOISTED];\n"
+    text_add(w->t, "    typedef typename kernel_count<FAR>::type count;\n"
+                   "    const count n_rows = (count)group[GROUP_ROWS];\n"
+                   "    const uint%d_t hoisted = (uint%d_t)group[GROUP_HOISTED];\n"
                    "    const uint32_t column_threads = kernel_lower(group[GROUP_THREADS]), row_threads = kernel_upper(group[GROUP_THREADS]);\n"
                    "    const kernel_start start = kernel_start_of(group, thread);\n"
                    "    const uint32_t at = (uint32_t)(group - words);\n"
-                   "    if (start.row >= row_threads) return;\n");
+                   "    if (start.row >= row_threads) return;\n",
+             hoisted_bits, hoisted_bits);
     for (size_t i = 0; i < k->n_instructions; i++)
         if (instruction_at(w, i)->kind == INSTRUCTION_CONSTANT)
             put_constant(w, instruction_at(w, i));
-    text_add(w->t, "    for (uint64_t column = first + (uint64_t)start.column * N; column < last; column += (uint64_t)column_threads * N) {\n");
+    text_add(w->t, "    for (count column = (count)first + (count)start.column * N; column < (count)last; column += (count)column_threads * N) {\n");
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
         text_add(w->t, "        kernel_column<FAR> column%d;\n        kernel_start_column(column%d, view%d, column);\n", (int)i, (int)i, (int)i);
     for (size_t i = 0; i < k->n_instructions; i++)
         if (k->hoisted[i] >= 0)
             put_declaration(w, instruction_at(w, i), 8);
-    text_add(w->t, "        uint64_t kept = 0;\n"
-                   "        for (uint64_t r = start.row; r < n_rows; r += row_threads) {\n"
+    text_add(w->t, "        uint%d_t kept = 0;\n"
+                   "        for (count r = start.row; r < n_rows; r += row_threads) {\n"
                    "            kernel_row<FAR> row;\n"
-                   "            kernel_locate(row, generic, at, group, r);\n");
+                   "            kernel_locate(row, generic, at, group, r);\n",
+             hoisted_bits);
     put_values(w);
     put_stores(w);
     text_add(w->t, "            kept = hoisted;\n        }\n    }\n}\n\n");
