@@ -2,11 +2,15 @@
 #include "options.h"
 #include "cli.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { KEY_SAMPLES = 256, KEY_SHOW, KEY_REPORT, KEY_STATE, KEY_LIST, KEY_DIGESTS, KEY_WRITE_DIGESTS, KEY_SHARD, KEY_HARD_PAIRS, MOST_THREADS = 1024 };
+
+/* Relative, since a state file is of one executable: no path of the tree it was built in may be part of it. */
+#define DEFAULT_DIGESTS "tests/golden/digests.tsv"
 
 static const struct argp_option option_table[] = {
     { NULL, 0, NULL, 0, "What to run:", 1 },
@@ -27,7 +31,7 @@ static const struct argp_option option_table[] = {
     { "quiet", 'q', NULL, 0, "Show no progress", 3 },
     { "no-progress", 'q', NULL, OPTION_ALIAS, NULL, 3 },
     { NULL, 0, NULL, 0, "Digests alone, by the kernels and without the reference, which is much faster:", 4 },
-    { "digests", KEY_DIGESTS, "FILE", OPTION_ARG_OPTIONAL, "Compare with those in FILE (default: tests/golden/digests.tsv)", 4 },
+    { "digests", KEY_DIGESTS, "FILE", OPTION_ARG_OPTIONAL, "Compare with those in FILE (default: " DEFAULT_DIGESTS ", from the current folder)", 4 },
     { "write-digests", KEY_WRITE_DIGESTS, "FILE", 0, "Write them to FILE", 4 },
     { 0 },
 };
@@ -115,7 +119,14 @@ bool options_parse(int argc, char **argv, options *o) {
                     .settings = { .n_shards = 1, .samples = 1u << 20, .show = 8 } };
     argp_err_exit_status = CLI_USAGE;
     if (!cli_arguments(&argp, argc, argv, o)) return false;
-    if (o->digests && !*o->digests) o->digests = GOLDEN_DIR "/digests.tsv";
+    if (o->digests && !*o->digests) {
+        o->digests = DEFAULT_DIGESTS;
+        if (access(o->digests, F_OK)) {
+            cli_error("prove", "%s: %s; --digests without a FILE reads it from the current folder, so that has to be the top of the source tree",
+                      o->digests, strerror(errno));
+            return false;
+        }
+    }
     o->settings.kernels_only = o->digests || o->write_digests;
     return true;
 }

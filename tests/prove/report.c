@@ -69,8 +69,9 @@ bool report_write(const char *command, const options *o, const prove_facts *f, c
     errno = 0;
     FILE *file = all ? fopen(o->report, "w") : NULL;
     bool ok = file && !json_dumpf(all, file, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) && fputc('\n', file) != EOF;
-    if (file && fclose(file)) ok = false;
-    if (!ok) cli_error(command, "%s: %s", o->report, errno ? strerror(errno) : "it could not be written");
+    int why = ok ? 0 : errno;                    /* of what failed first */
+    if (file && fclose(file)) ok = false, why = why ? why : errno;
+    if (!ok) cli_error(command, "%s: %s", o->report, why ? strerror(why) : "it could not be written");
     json_decref(all);
     return ok;
 }
