@@ -692,9 +692,21 @@ class Digest(Case):
         whole = self.expect(run("digest", "-o", "exp", "-y", "float16,bfloat16", "-d", "cpu:baseline"), 0, "cpu:baseline: 2 digests equal, 0 not")
         self.assertEqual(whole.stdout.splitlines()[0], lines[0])             # all 65,536 either way
 
+    def test_conversions(self):
+        """Named for the dtype of their results, from each of the other two."""
+        names = ("float32", "float16", "bfloat16")
+        for level in ("", ":baseline"):
+            result = self.expect(run("digest", "--op", ",".join(f"astype_{name}" for name in names), "--strided", "-d", f"cpu{level}"), 0,
+                                 "6 digests equal, 0 not")
+            self.assertEqual([line.split()[:2] for line in result.stdout.splitlines()[:-1]],
+                             [[f"astype_{to}", name] for to in names for name in names if name != to])
+        self.expect(run("digest", "--op", "astype_float16", "--dtype", "bfloat16"), 0, "1 digests equal, 0 not")
+        self.expect(run("digest", "--op", "astype_float16", "--dtype", "float16"), 2, "no conversion is from a dtype to itself")
+
     def test_wrong_usage(self):
         for arguments, parts in ((["--op", "expp"], ["expp", "no primitive"]), (["--op", "fma"], ["fma", "one or two"]), (["--op", ""], ["no primitive"]),
-                                 (["--op", "bitwise_and"], ["bitwise_and"]), (["--dtype", "float64"], ["float64", "float32, float16 or bfloat16"]),
+                                 (["--op", "bitwise_and"], ["bitwise_and"]), (["--op", "astype_int8"], ["astype_int8", "no primitive or conversion"]),
+                                 (["--op", "astype"], ["no primitive or conversion"]), (["--dtype", "float64"], ["float64", "float32, float16 or bfloat16"]),
                                  (["--threads", "0"], ["1 to 4096"]), (["--device", "gpu"], ["gpu"]), (["stray"], ["stray"])):
             with self.subTest(arguments=arguments):
                 self.expect(run("digest", *arguments), 2, *parts)

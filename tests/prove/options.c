@@ -14,8 +14,8 @@ enum { KEY_SAMPLES = 256, KEY_SHOW, KEY_REPORT, KEY_STATE, KEY_LIST, KEY_DIGESTS
 
 static const struct argp_option option_table[] = {
     { NULL, 0, NULL, 0, "What to run:", 1 },
-    { "op", 'o', "LIST", 0, "Primitives, separated by commas (default: all)", 1 },
-    { "dtype", 'd', "LIST", 0, "float32, float16, bfloat16 (default: all)", 1 },
+    { "op", 'o', "LIST", 0, "Primitives, and conversions to DTYPE as astype_DTYPE, separated by commas (default: all)", 1 },
+    { "dtype", 'd', "LIST", 0, "Operands' dtypes: float32, float16, bfloat16 (default: all)", 1 },
     { "level", 'l', "LIST", 0, "SIMD levels (default: all that this machine has). All are run together, against one reference", 1 },
     { "shard", KEY_SHARD, "I/N", 0, "Only part I (from 0) of N of each run's inputs", 1 },
     { "hard-pairs", KEY_HARD_PAIRS, "N", OPTION_ARG_OPTIONAL,
@@ -107,7 +107,7 @@ bool options_parse(int argc, char **argv, options *o) {
     static const struct argp argp = {
         .options = option_table,
         .parser = parse,
-        .doc = "Proves primitives by running every input: all of float32, all of a 16-bit float, all pairs of a binary primitive on 16-bit "
+        .doc = "Proves primitives and conversions between floats by running every input: all of float32, all of a 16-bit float, all pairs of a binary primitive on 16-bit "
                "floats, and a fixed sample of 2^28 float32 pairs, against a reference by MPFR."
                "\v\"near\" counts the inputs whose approximation by the C library left the rounding open, so that MPFR decided; \"samples\" "
                "random others, by which the bound of the approximation is checked; \"seconds\" is processor time of all levels together. The "

@@ -90,6 +90,20 @@ class Options(Case):
         for option in ("--write-digests", "--report"):
             self.expect(2, "-q", "--op", "isnan", "--dtype", "float16", option, "/dev/full", says="/dev/full: No space left on device")
 
+    def test_conversions(self):
+        """Named for the dtype of their results, from each of the other two."""
+        names = ("float32", "float16", "bfloat16")
+        job = ["-q", "--op", ",".join(f"astype_{name}" for name in names)]
+        result = self.expect(0, *job, "--level", "baseline", "--shard", "3/64", "--dtype", "float32,float16")
+        self.assertEqual([line.split()[:5] for line in result.stdout.splitlines()],
+                         [[f"astype_{to}", "float32", "baseline", "inputs", str(2**26)] for to in names[1:]])
+        self.expect(0, *job, "--dtype", "float16,bfloat16", "--digests", HERE.parent / "golden" / "digests.tsv", says="digests equal to")
+        report = self.folder / "r.json"
+        self.expect(0, *job, "--dtype", "bfloat16", "--level", "baseline", "--report", report)
+        self.assertEqual([(row["op"], row["dtype"], row["result"], row["inputs"]) for row in results(report)["runs"]],
+                         [("astype_float32", "bfloat16", "float32", 65536), ("astype_float16", "bfloat16", "float16", 65536)])
+        self.expect(2, "--op", "astype_float16", "--dtype", "float16", says="no conversion is from a dtype to itself")
+
     def test_small_run(self):
         one = self.expect(0, "-q", "--op", "sqrt,isnan", "--dtype", "float16,bfloat16", "--threads", 1)
         three = self.expect(0, "-q", "--op", "isnan,sqrt,sqrt", "--dtype", "bfloat16,float16", "--threads", 3)
@@ -189,10 +203,14 @@ class Faults(Case):
             (["exp", "float16"], ["exp float16 baseline (3c00 = 0x1p+0) gives 4171, should be 4170", "wrong 1"]),
             (["tanh", "bfloat16"], ["results depend on their neighbours"]),
             (["isnan", "float16"], ["(fc00 = -inf) gives 01, should be 00"]),
+            (["astype_float32", "bfloat16"], ["astype_float32 bfloat16 baseline (7fc1 = nan) gives 7fc10000, should be 7fc00000", "wrong 1"]),
+            (["astype_float16", "float32", "--shard", "254/1024"],
+             ["astype_float16 float32 baseline (3f801001 = 0x1.002002p+0) gives 3c00, should be 3c01", "wrong 1"]),
+            (["astype_bfloat16", "float16"], ["results depend on their neighbours"]),
             (["log", "float16"], ["(3800 = 0x1p-1) gives 398c, should be b98c", "(7e00 = nan) gives fe00, should be 7e00", "wrong 2"]),
         ):
             with self.subTest(job=job):
-                self.expect(1, "-q", "--op", job[0], "--dtype", job[1], "--report", self.report, says=says, program=PLANTED)
+                self.expect(1, "-q", "--op", job[0], "--dtype", job[1], *job[2:], "--report", self.report, says=says, program=PLANTED)
                 self.assertTrue(any(row["wrong"] for row in results(self.report)["runs"]))
                 self.assertEqual(subprocess.run([sys.executable, HERE / "report.py", self.report], stdout=subprocess.DEVNULL).returncode, 1)
         self.expect(0, "-q", "--op", "exp,tanh", "--dtype", "bfloat16", "--op", "exp", program=PLANTED)
