@@ -254,7 +254,9 @@ class Digests(Case):
         self.assertEqual((result.returncode, result.stdout), (2, ""))
         for part in ("tests/golden/digests.tsv: No such file", "current folder", "top of the source tree"):
             self.assertIn(part, result.stderr)
-        self.assertNotIn(os.fsencode(HERE.parents[1]) + b"/", Path(PROVE).read_bytes())
+        program = Path(PROVE).read_bytes()
+        if b"__asan_" not in program and b"__ubsan_" not in program and b"__tsan_" not in program:         # these name source files
+            self.assertFalse(os.fsencode(HERE.parents[1]) + b"/" in program, "the program names the folder of its sources")
 
 
 class Reports(Case):
