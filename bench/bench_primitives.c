@@ -177,7 +177,7 @@ static int takes(int32_t primitive, ol_dtype dtype) {
 
 static error_t parse(int key, char *argument, struct argp_state *state) {
     if (key == 's') {
-        *(double *)state->input = atof(argument);
+        *(double *)state->input = measure_parse_seconds(state, "--seconds", argument);
     }
     return key == 's' ? 0 : ARGP_ERR_UNKNOWN;
 }
@@ -190,7 +190,10 @@ int main(int argc, char **argv) {
     static const struct argp argp = { .options = option_table, .parser = parse,
                                       .doc = "Times every primitive on 4096 elements at each SIMD level and prints JSON." };
     double seconds = 0.1;
-    argp_parse(&argp, argc, argv, 0, NULL, &seconds);
+    argp_err_exit_status = 2;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &seconds) != 0) {
+        return 2;
+    }
 
     measure_pin();
     ol_device *devices[MAX_LEVELS];

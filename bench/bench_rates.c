@@ -298,8 +298,8 @@ static void bench_dtype(ol_device *device, ol_dtype dtype, const struct options 
 static error_t parse(int key, char *argument, struct argp_state *state) {
     struct options *options = state->input;
     switch (key) {
-    case 't': options->n_threads = (int32_t)atoi(argument); return 0;
-    case 's': options->seconds = atof(argument); return 0;
+    case 't': options->n_threads = measure_parse_count(state, "--threads", argument, 0, 4096); return 0;
+    case 's': options->seconds = measure_parse_seconds(state, "--seconds", argument); return 0;
     case 'd': options->dump = argument; return 0;
     case 'c': options->compile_only = 1; return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -317,7 +317,10 @@ int main(int argc, char **argv) {
     static const struct argp argp = { .options = option_table, .parser = parse,
                                       .doc = "Times the gated-delta rates on [tokens, 32] and prints JSON." };
     struct options options = { .n_threads = 1, .seconds = 2 };
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    argp_err_exit_status = 2;
+    if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0) {
+        return 2;
+    }
 
     int cpu = options.n_threads == 1 ? measure_pin() : -1;
     ol_device *device;

@@ -1,6 +1,7 @@
 /* See measure.h. */
 #include "measure.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,25 @@ bool measure(contestant *contestants, int n, double seconds) {
     free(samples);
     free(n_calls);
     return ok;
+}
+
+/* strtod and strtol alone take spaces, signs, hexadecimal numbers, infinities and NaN as well. */
+double measure_parse_seconds(struct argp_state *state, const char *option, const char *text) {
+    char *end;
+    double seconds = strtod(text, &end);
+    if (!*text || text[strspn(text, "0123456789.")] || *end || !(seconds > 0 && seconds <= 86400)) {
+        argp_error(state, "%s %s: expected seconds, more than 0 and no more than 86400", option, text);
+    }
+    return seconds;
+}
+
+int measure_parse_count(struct argp_state *state, const char *option, const char *text, int low, int high) {
+    errno = 0;
+    long number = strtol(text, NULL, 10);
+    if (!*text || text[strspn(text, "0123456789")] || errno || number < low || number > high) {
+        argp_error(state, "%s %s: expected a number from %d to %d", option, text, low, high);
+    }
+    return (int)number;
 }
 
 int measure_pin(void) {

@@ -3,6 +3,7 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
+#include <argp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,11 @@ double measure_clock_ns(void);
 
 /* Times every contestant for about `seconds` altogether, and at least 15 rounds. False: no memory. */
 bool measure(contestant *contestants, int n, double seconds);
+
+/* Values of options: plain decimal numbers, and for seconds fractions, more than 0 and no more than a day. What is something else
+ * ends the process with a message and exit status 2 (argp_err_exit_status must say so). */
+double measure_parse_seconds(struct argp_state *state, const char *option, const char *text);
+int measure_parse_count(struct argp_state *state, const char *option, const char *text, int low, int high);
 
 /* Sorts the samples; their median. */
 double measure_median(double *samples, size_t n);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,7 +44,7 @@ void cli_error(const char *command, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    fflush(stdout);                        /* so that what came before it also stands before it */
+    cli_sync();                            /* so that what came before it also stands before it */
     fprintf(stderr, "%s: ", command);
     cli_put(stderr, text);
     fputc('\n', stderr);
@@ -108,10 +109,14 @@ bool cli_device(const char *command, const char *name, int32_t n_threads, ol_dev
 }
 
 bool cli_parse_int(const char *text, int64_t low, int64_t high, int64_t *number) {
+    const char *digits = text + (*text == '-');        /* strtoll alone takes spaces and a plus as well */
     char *end;
+    if (*digits < '0' || *digits > '9') {
+        return false;
+    }
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    if (errno || end == text || *end || value < low || value > high) {
+    if (errno || *end || value < low || value > high) {
         return false;
     }
     *number = value;
@@ -172,20 +177,44 @@ void cli_progress_begin(cli_progress *progress) {
     *progress = (cli_progress){ .start = cli_seconds(), .terminal = obeys && isatty(STDERR_FILENO) };
 }
 
+int cli_progress_columns(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+/* The last column stays free, since some terminals wrap where it is written. Bytes are counted for columns: a character never
+ * has more columns than bytes. */
+void cli_progress_draw(int columns, double part, const char *text) {
+    enum { LEAST_COLUMNS = 16, LEAST_BAR = 10, LONGEST_BAR = 40, BRACKETS = 3 };
+    if (columns < LEAST_COLUMNS) {
+        return;
+    }
+    int left = columns - 1, length = (int)strnlen(text, (size_t)left);
+    int width = left - length - BRACKETS < LONGEST_BAR ? left - length - BRACKETS : LONGEST_BAR;
+    while (length > 0 && text[length] && ((unsigned char)text[length] & 0xc0) == 0x80) {
+        length--;                                      /* not in the midst of a character */
+    }
+    fputs("\r\033[K", stderr);
+    if (width >= LEAST_BAR) {
+        int filled = (int)(width * part);
+        fputc('[', stderr);
+        for (int i = 0; i < width; i++) {
+            fputc(i < filled ? '#' : ' ', stderr);
+        }
+        fputs("] ", stderr);
+    }
+    fprintf(stderr, "%.*s", length, text);
+    fflush(stderr);
+}
+
 void cli_progress_show(cli_progress *progress, int64_t done, int64_t total, const char *what) {
-    enum { WIDTH = 40 };
+    char text[512];
     if (!progress->terminal || total <= 0 || cli_seconds() - progress->start < 0.5) {
         return;
     }
-    int filled = (int)(WIDTH * ((double)done / (double)total));
-    fflush(stdout);
-    fprintf(stderr, "\r\033[K[");
-    for (int i = 0; i < WIDTH; i++) {
-        fputc(i < filled ? '#' : ' ', stderr);
-    }
-    fprintf(stderr, "] %" PRId64 "/%" PRId64 " ", done, total);
-    cli_put(stderr, what);
-    fflush(stderr);
+    cli_sync();
+    snprintf(text, sizeof text, "%" PRId64 "/%" PRId64 " %s", done, total, cli_printable(what));
+    cli_progress_draw(cli_progress_columns(), (double)done / (double)total, text);
     progress->shown = true;
 }
 
@@ -197,9 +226,20 @@ void cli_progress_clear(cli_progress *progress) {
     }
 }
 
+/* Why writing to stdout failed first: a failed write drops what it was to write, so that a later flush has nothing left to fail
+ * at, and by then errno tells of something else. */
+static int stdout_error;
+
+void cli_sync(void) {
+    if (fflush(stdout) != 0 && !stdout_error) {
+        stdout_error = errno;
+    }
+}
+
 bool cli_flush(const char *command) {
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        cli_error(command, "standard output: %s", strerror(errno));
+    cli_sync();
+    if (stdout_error || ferror(stdout)) {
+        cli_error(command, "standard output: %s", stdout_error ? strerror(stdout_error) : "it could not be written");
         return false;
     }
     return true;

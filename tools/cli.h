@@ -36,7 +36,7 @@ bool cli_arguments(const struct argp *argp, int argc, char **argv, void *input);
 #define CLI_DEVICE_HELP "cpu (default), cpu:LEVEL, cuda or cuda:N"
 bool cli_device(const char *command, const char *name, int32_t n_threads, ol_device **device);
 
-/* Parses a whole decimal number in [low, high]. */
+/* Parses a whole decimal number in [low, high]: digits, after a minus where it may be negative, and nothing else. */
 bool cli_parse_int(const char *text, int64_t low, int64_t high, int64_t *number);
 
 /* "[2, 3]" into the buffer, which is also returned; what does not fit ends in "…". */
@@ -53,7 +53,8 @@ const char *cli_count(double count, char buffer[CLI_COUNT_BYTES]);
 /* Seconds of a clock that only goes forward. */
 double cli_seconds(void);
 
-/* A bar on stderr; shown only when that is a terminal, not a dumb one, and the work has already taken half a second. */
+/* A bar on stderr; shown only when that is a terminal, not a dumb one, and the work has already taken half a second. It fits into
+ * a line: where that is narrow, the bar goes, then the end of the text; below 16 columns nothing is shown. */
 typedef struct cli_progress {
     double start;
     bool terminal;
@@ -63,6 +64,13 @@ void cli_progress_begin(cli_progress *progress);
 void cli_progress_show(cli_progress *progress, int64_t done, int64_t total, const char *what);
 /* Takes the bar off the screen, before a line is printed and at the end. */
 void cli_progress_clear(cli_progress *progress);
+/* What it is made of, for tests/prove, whose threads share one. The width of stderr's terminal, 80 where it does not say; a line of
+ * that width in place of the one the cursor is on, with a bar filled by `part` of 1. */
+int cli_progress_columns(void);
+void cli_progress_draw(int columns, double part, const char *text);
+
+/* Flushes stdout before the end, as where stderr is to follow it; if that fails, cli_flush will say why. */
+void cli_sync(void);
 
 /* Flushes stdout; false, with a message, if what was printed could not be written (a full disk, a closed pipe). */
 bool cli_flush(const char *command);

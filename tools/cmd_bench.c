@@ -287,7 +287,7 @@ int cmd_bench(int argc, char **argv) {
     print_header(&options, device, composite);
     for (int i = 0; i < options.n_shapes && code == CLI_OK; i++) {
         code = bench_shape(argv[0], device, composite, &options, options.tokens[i]);
-        fflush(stdout);
+        cli_sync();
     }
     ol_composite_destroy(composite);
     ol_device_destroy(device);

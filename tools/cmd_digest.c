@@ -1,4 +1,5 @@
-/* `onelaunch digest`: the digests of primitives (digest.h), recomputed on this machine and compared with the committed ones.
+/* `onelaunch digest`: the digests of primitives and conversions (digest.h), recomputed on this machine and compared with the committed
+ * ones.
  *
  * The committed ones are tests/golden/digests.tsv, compiled in; `./dev prove --write-digests` makes it. */
 #include "cli.h"
@@ -29,40 +30,72 @@ enum { KEY_STRIDED = 256 };
 struct options {
     const char *device;
     int32_t n_threads;
-    bool *chosen;                                /* by primitive; NULL: all */
+    bool *chosen;                                /* by operation; NULL: all */
     bool dtype_chosen[N_DTYPES];                 /* none: all */
     bool strided;
 };
 
 static const struct argp_option option_table[] = {
-    { "op", 'o', "OP,...", 0, "Only these primitives", 0 },
-    { "dtype", 'y', "DTYPE,...", 0, "Only these: float32, float16, bfloat16", 0 },
+    { "op", 'o', "OP,...", 0, "Only these primitives, and conversions: astype_float32, astype_float16, astype_bfloat16", 0 },
+    { "dtype", 'y', "DTYPE,...", 0, "Only operands of these: float32, float16, bfloat16", 0 },
     { "device", 'd', "DEVICE", 0, CLI_DEVICE_HELP, 0 },
     { "threads", 't', "N", 0, "Use at most N threads (default: one per CPU)", 0 },
     { "strided", KEY_STRIDED, NULL, 0, "Only one input in 4,099 of those that have more than 65,536: seconds instead of minutes", 0 },
     { 0 },
 };
 
-/* Those with a digest: of one or two operands, which stay floats. */
-static bool has_digest(int32_t primitive, ol_dtype dtype) {
-    ol_dtype result;
-    const char *name = ol_primitive_name(primitive);
-    return ol_primitive_arity(primitive) <= 2 && strncmp(name, "logical_", 8) != 0 && ol_primitive_result(primitive, dtype, &result);
+/* ---- Operations: the primitives by their numbers, then a conversion to each dtype ---------------------------------------- */
+
+static const char *const conversion_names[N_DTYPES] = { "astype_float32", "astype_float16", "astype_bfloat16" };
+
+static int32_t operation_count(void) { return ol_primitive_count() + N_DTYPES; }
+
+/* The index in `dtypes` that it converts to; negative for a primitive. */
+static int32_t conversion_to(int32_t operation) { return operation - ol_primitive_count(); }
+
+static const char *operation_name(int32_t operation) {
+    int32_t to = conversion_to(operation);
+    return to >= 0 ? conversion_names[to] : ol_primitive_name(operation);
 }
 
+static int32_t operation_arity(int32_t operation) { return conversion_to(operation) >= 0 ? 1 : ol_primitive_arity(operation); }
+
+/* -1 where there is none. */
+static int32_t find_operation(const char *name) {
+    for (int32_t to = 0; to < N_DTYPES; to++) {
+        if (strcmp(name, conversion_names[to]) == 0) {
+            return ol_primitive_count() + to;
+        }
+    }
+    return ol_primitive_find(name);
+}
+
+/* Those with a digest: of one or two operands, which stay floats; conversions from another dtype. */
+static bool has_digest(int32_t operation, ol_dtype dtype) {
+    ol_dtype result;
+    int32_t to = conversion_to(operation);
+    if (to >= 0) {
+        return dtypes[to] != dtype;
+    }
+    return ol_primitive_arity(operation) <= 2 && strncmp(ol_primitive_name(operation), "logical_", 8) != 0 &&
+           ol_primitive_result(operation, dtype, &result);
+}
+
+/* ---- Options ----------------------------------------------------------------------------------------------------------------- */
+
 static void choose_ops(struct options *options, char *list, struct argp_state *state) {
-    if (!options->chosen && !(options->chosen = calloc((size_t)ol_primitive_count(), sizeof *options->chosen))) {
+    if (!options->chosen && !(options->chosen = calloc((size_t)operation_count(), sizeof *options->chosen))) {
         argp_failure(state, CLI_USAGE, 0, "out of memory");
         return;
     }
     for (char *name; (name = strsep(&list, ","));) {
-        int32_t primitive = ol_primitive_find(name);
-        if (primitive < 0 || !has_digest(primitive, OL_FLOAT32)) {
+        int32_t operation = find_operation(name);
+        if (operation < 0 || (!has_digest(operation, OL_FLOAT32) && !has_digest(operation, OL_FLOAT16))) {
             argp_error(state, "--op %s: %s", cli_printable(name),
-                       primitive < 0 ? "no primitive has this name" : "digests are of primitives of one or two floats");
+                       operation < 0 ? "no primitive or conversion has this name" : "digests are of primitives of one or two floats");
             return;
         }
-        options->chosen[primitive] = true;
+        options->chosen[operation] = true;
     }
 }
 
@@ -106,25 +139,25 @@ struct job {
     struct options options;
     ol_device *device;
     void *x, *y, *result;                        /* a chunk each, of the widest dtype; NULL for a GPU */
-    uint64_t *chunks;                            /* digests of the chunks of one primitive */
+    uint64_t *chunks;                            /* digests of the chunks of one operation */
     cli_progress progress;
-    const char *current;                         /* the primitive in work */
+    const char *current;                         /* the operation in work */
     int64_t n_done, n_all;                       /* chunks of the whole job */
 };
 
 static int build(ol_graph *graph, const ol_value *in, ol_value *out, void *user) {
-    const int32_t *primitive = user;
-    out[0] = ol_apply(graph, *primitive, in, ol_primitive_arity(*primitive));
+    int32_t operation = *(const int32_t *)user, to = conversion_to(operation);
+    out[0] = to >= 0 ? ol_astype(graph, in[0], dtypes[to]) : ol_apply(graph, operation, in, ol_primitive_arity(operation));
     return 0;
 }
 
-static uint64_t stride_of(int32_t primitive, ol_dtype dtype, bool strided) {
-    return strided ? digest_stride(ol_primitive_arity(primitive), ol_dtype_size(dtype)) : 1;
+static uint64_t stride_of(int32_t operation, ol_dtype dtype, bool strided) {
+    return strided ? digest_stride(operation_arity(operation), ol_dtype_size(dtype)) : 1;
 }
 
-static uint64_t n_inputs(int32_t primitive, ol_dtype dtype, bool strided) {
-    uint64_t stride = stride_of(primitive, dtype, strided);
-    return (digest_inputs(ol_primitive_arity(primitive), ol_dtype_size(dtype)) + stride - 1) / stride;
+static uint64_t n_inputs(int32_t operation, ol_dtype dtype, bool strided) {
+    uint64_t stride = stride_of(operation, dtype, strided);
+    return (digest_inputs(operation_arity(operation), ol_dtype_size(dtype)) + stride - 1) / stride;
 }
 
 static int64_t n_chunks(uint64_t n) { return (int64_t)((n + DIGEST_CHUNK - 1) / DIGEST_CHUNK); }
@@ -151,14 +184,14 @@ static ol_status compute_on_cpu(struct job *job, const ol_composite *composite, 
     return status;
 }
 
-static bool compute(struct job *job, int32_t primitive, ol_dtype dtype, uint64_t *digest) {
+static bool compute(struct job *job, int32_t operation, ol_dtype dtype, uint64_t *digest) {
     bool strided = job->options.strided;
-    uint64_t n = n_inputs(primitive, dtype, strided), stride = stride_of(primitive, dtype, strided);
+    uint64_t n = n_inputs(operation, dtype, strided), stride = stride_of(operation, dtype, strided);
     ol_composite *composite = NULL;
     ol_error error = { 0 };
-    job->current = ol_primitive_name(primitive);
+    job->current = operation_name(operation);
     const ol_builder builder = {
-        .build = build, .user = &primitive, .n_inputs = ol_primitive_arity(primitive), .n_outputs = 1, .name = job->current };
+        .build = build, .user = &operation, .n_inputs = operation_arity(operation), .n_outputs = 1, .name = job->current };
     ol_status status = ol_compile(job->device, &builder, (ol_dtype[]){ dtype, dtype }, &composite, &error);
     if (status == OL_OK && device_has_memory(job->device)) {
         const digest_work work = { job->device, composite, n, stride, job->chunks, show_progress, job };
@@ -178,33 +211,33 @@ static bool compute(struct job *job, int32_t primitive, ol_dtype dtype, uint64_t
 
 /* ---- The command ------------------------------------------------------------------------------------------------------------- */
 
-static const struct row *find_row(int32_t primitive, ol_dtype dtype) {
+static const struct row *find_row(int32_t operation, ol_dtype dtype) {
     for (const struct row *row = committed; row->op; row++) {
-        if (strcmp(row->op, ol_primitive_name(primitive)) == 0 && strcmp(row->dtype, ol_dtype_name(dtype)) == 0) {
+        if (strcmp(row->op, operation_name(operation)) == 0 && strcmp(row->dtype, ol_dtype_name(dtype)) == 0) {
             return row;
         }
     }
     return NULL;
 }
 
-static bool is_chosen(const struct options *options, int32_t primitive, int d) {
+static bool is_chosen(const struct options *options, int32_t operation, int d) {
     bool any = false;
     for (int i = 0; i < N_DTYPES; i++) {
         any |= options->dtype_chosen[i];
     }
-    return (!any || options->dtype_chosen[d]) && (!options->chosen || options->chosen[primitive]) && has_digest(primitive, dtypes[d]);
+    return (!any || options->dtype_chosen[d]) && (!options->chosen || options->chosen[operation]) && has_digest(operation, dtypes[d]);
 }
 
-static bool check_row(struct job *job, int32_t primitive, ol_dtype dtype, bool *equal) {
-    const struct row *row = find_row(primitive, dtype);
+static bool check_row(struct job *job, int32_t operation, ol_dtype dtype, bool *equal) {
+    const struct row *row = find_row(operation, dtype);
     uint64_t digest;
-    if (!compute(job, primitive, dtype, &digest)) {
+    if (!compute(job, operation, dtype, &digest)) {
         return false;
     }
     uint64_t expected = !row ? 0 : job->options.strided ? row->strided : row->whole;
     *equal = row && digest == expected;
     cli_progress_clear(&job->progress);
-    printf("%-14s %-9s %016" PRIx64 "  ", ol_primitive_name(primitive), ol_dtype_name(dtype), digest);
+    printf("%-15s %-9s %016" PRIx64 "  ", operation_name(operation), ol_dtype_name(dtype), digest);
     if (*equal) {
         printf("equal\n");
     } else if (row) {
@@ -217,21 +250,25 @@ static bool check_row(struct job *job, int32_t primitive, ol_dtype dtype, bool *
 
 static int run(struct job *job) {
     int64_t n_equal = 0, n_other = 0;
-    for (int32_t p = 0; p < ol_primitive_count(); p++) {
+    for (int32_t o = 0; o < operation_count(); o++) {
         for (int d = 0; d < N_DTYPES; d++) {
-            if (is_chosen(&job->options, p, d)) {
-                job->n_all += n_chunks(n_inputs(p, dtypes[d], job->options.strided));
+            if (is_chosen(&job->options, o, d)) {
+                job->n_all += n_chunks(n_inputs(o, dtypes[d], job->options.strided));
             }
         }
     }
+    if (job->n_all == 0) {
+        cli_error(job->command, "nothing to compare: no conversion is from a dtype to itself");
+        return CLI_USAGE;
+    }
     cli_progress_begin(&job->progress);
-    for (int32_t p = 0; p < ol_primitive_count(); p++) {
+    for (int32_t o = 0; o < operation_count(); o++) {
         for (int d = 0; d < N_DTYPES; d++) {
             bool equal = true;
-            if (!is_chosen(&job->options, p, d)) {
+            if (!is_chosen(&job->options, o, d)) {
                 continue;
             }
-            if (!check_row(job, p, dtypes[d], &equal)) {
+            if (!check_row(job, o, dtypes[d], &equal)) {
                 return CLI_MISS;
             }
             *(equal ? &n_equal : &n_other) += 1;
@@ -257,8 +294,8 @@ int cmd_digest(int argc, char **argv) {
     static const struct argp argp = {
         .options = option_table,
         .parser = parse,
-        .doc = "Recomputes the digests of primitives on this machine and compares them with the committed ones: whether every result, on "
-               "every input, has the bits it has on every other machine."
+        .doc = "Recomputes the digests of primitives, and of conversions between floats, on this machine and compares them with the committed "
+               "ones: whether every result, on every input, has the bits it has on every other machine."
                "\vA digest is over all results in input order: all 2^32 inputs of float32, all 2^16 of float16 and bfloat16, all 2^32 pairs "
                "of these, and of float32 pairs a fixed sample of 2^28.",
     };

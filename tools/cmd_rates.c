@@ -268,7 +268,7 @@ static void print_row(const rates_layer *layer, const struct measured *measured,
     if (beta->n_nan > 0 || decay->n_nan > 0) {
         printf("      NaN: %" PRId64 " of beta, %" PRId64 " of decay (left out of the statistics)\n", beta->n_nan, decay->n_nan);
     }
-    fflush(stdout);                    /* whoever reads along sees each layer when it is done */
+    cli_sync();                    /* whoever reads along sees each layer when it is done */
 }
 
 /* ---- The command ----------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* The digest of a primitive at a dtype: one number for all its results, by which SIMD levels, machines and versions can be
- * compared. Shared by `onelaunch digest` and tests/prove, and so by the committed tests/golden/digests.tsv.
+/* The digest of a primitive at a dtype, or of a conversion from it: one number for all results, by which SIMD levels, machines and
+ * versions can be compared. Shared by `onelaunch digest` and tests/prove, and so by the committed tests/golden/digests.tsv.
  *
  * The digest is XXH3-64 over the digests of consecutive chunks, each as 8 bytes, little-endian. A chunk is the results of
  * 2^20 inputs (the last one may be short), and its digest is XXH3-64 over their bytes in input order, elements
@@ -10,6 +10,9 @@
  *   one operand, float32       all 2^32 patterns
  *   two operands, 16 bits      all 2^32 pairs, the index being x << 16 | y
  *   two operands, float32      2^28 pairs out of 2^64: a fixed pseudo-random sample, see digest.c
+ *
+ * Conversions are the operations astype_float32, astype_float16 and astype_bfloat16, named for the dtype of their results; the dtype
+ * beside the name is that of the operand, one of the other two, which the inputs are of.
  *
  * The bytes are those in memory: little-endian machines, as all that are supported. */
 #ifndef ONELAUNCH_TOOLS_DIGEST_H

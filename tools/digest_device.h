@@ -5,7 +5,7 @@
 #include <onelaunch.h>
 #include <stdint.h>
 
-/* What is hashed, and where to: n inputs, stride apart (digest.h), of a composite of one primitive; a digest for each chunk.
+/* What is hashed, and where to: n inputs, stride apart (digest.h), of a composite of one primitive or conversion; a digest for each chunk.
  * `progress` is called on the caller's thread with the number of chunks that were computed since. */
 typedef struct digest_work {
     ol_device *device;

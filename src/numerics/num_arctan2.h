@@ -42,7 +42,8 @@ NUM_FN num_octant32 num_arctan2_octant32(float y, float x) {
 }
 
 NUM_FN uint32_t num_arctan2_both_infinite(num_octant32 o) {
-    return (num_bits32(o.small) == NUM_INF_BITS_F32) & (num_bits32(o.large) == NUM_INF_BITS_F32);
+    int small = num_bits32(o.small) == NUM_INF_BITS_F32, large = num_bits32(o.large) == NUM_INF_BITS_F32;
+    return (uint32_t)(small & large);
 }
 
 /* The sign bit if v is subtracted from pi/2 or pi, 0 if it is added to pi/2 or 0. */
@@ -80,7 +81,8 @@ NUM_FN num_tried32 num_arctan2_try32(float y, float x) {
     double angle = num_arctan2_64(o);
     float least = (float)(angle * (1.0 - 0x1p-46)), most = (float)(angle * (1.0 + 0x1p-46));
     num_tried32 out;
-    out.open = (num_bits32(least) != num_bits32(most)) | (num_bits32(o.small) == NUM_INF_BITS_F32);
+    int apart = num_bits32(least) != num_bits32(most), infinite = num_bits32(o.small) == NUM_INF_BITS_F32;
+    out.open = (uint32_t)(apart | infinite);
     out.value = num_canonical32(num_copysign32(most, y));
     return out;
 }

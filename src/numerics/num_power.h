@@ -22,7 +22,8 @@ NUM_FN num_completed32 num_power_complete32(float x, float y) {
     int32_t whole = (int32_t)magnitude;
     int integer = (float)whole == magnitude;
     /* 0 or infinity, where x or y is one of them; but 1 is 1^y and x^0 */
-    int extreme = (base == 0.0f) | (base == num_inf32()) | (num_abs32(y) == num_inf32());
+    int zero = base == 0.0f;
+    int extreme = zero | (base == num_inf32()) | (num_abs32(y) == num_inf32());
     uint32_t size = (base > 1.0f) == (y > 0.0f) ? NUM_INF_BITS_F32 : 0;
     int one = (base == 1.0f) | (y == 0.0f);
     size = one ? 0x3f800000u : size;

@@ -7,6 +7,7 @@ Needs nothing but Python's own library. Safetensors files are written here byte 
 tested against something else than themselves. Expected bits come from tests/golden.
 """
 
+import fcntl
 import json
 import os
 import pty
@@ -17,6 +18,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 from pathlib import Path
 
@@ -129,7 +131,8 @@ class Program(Case):
         for arguments in (
             [], ["nonsense"], ["--nonsense"], ["rates"], ["rates", "--layer", "x"], ["rates", "--threads=0"], ["rates", "stray"],
             ["check"], ["check", "--path", "sideways", "f"], ["compare"], ["compare", "a"], ["compare", "a", "b", "c"],
-            ["compare", "--max-ulp=-1", "a", "b"], ["devices", "stray"],
+            ["compare", "--max-ulp=-1", "a", "b"], ["compare", "--max-ulp= 1", "a", "b"], ["compare", "--max-ulp=+1", "a", "b"],
+            ["rates", "--threads= 1"], ["rates", "--threads=+1"], ["rates", "--layer=\t1"], ["parity", "--seed", "+1"], ["devices", "stray"],
             ["cache", "stray"], ["cache", "clear", "stray"], ["cache", "list", "list"],
         ):
             with self.subTest(arguments=arguments):
@@ -153,10 +156,12 @@ class Program(Case):
             result = subprocess.run([COMMAND, "devices"], stdout=full, stderr=subprocess.PIPE, text=True)
         self.assertEqual(result.returncode, 1)
         self.assertIn("standard output", result.stderr)
-        for arguments in (["--help"], ["--version"], ["rates", "--help"], ["devices"]):
+        many = "exp,sqrt,sin,cos,tan,log"                        # as long as a terminal's bar is shown, and more than a buffer
+        for arguments in (["--help"], ["--version"], ["rates", "--help"], ["devices"], ["bench", "--tokens", "1,2", "--heads", "1"],
+                          ["digest", "--op", many, "--dtype", "float16"]):
             with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
                 result = subprocess.run([COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
-                self.assertEqual((result.returncode, result.stderr.count("standard output")), (1, 1), result.stderr)
+                self.assertEqual((result.returncode, result.stderr.count("standard output: No space left on device")), (1, 1), result.stderr)
 
     def test_control_characters_in_arguments(self):
         for arguments in (["\x1b[31mred"], ["rates", "\x1b[31mred"], ["check", "--path", "\x9b31m", "f"], ["parity", "--seed", "\x1b"]):
@@ -526,24 +531,39 @@ class Rates(RatesCase):
     def test_progress_needs_a_capable_terminal(self):
         for kind, shows in (("xterm", True), ("dumb", False), ("", False), (None, False)):
             with self.subTest(TERM=kind):
-                try:
-                    master, slave = pty.openpty()
-                except OSError as error:
-                    self.skipTest(f"no terminal: {error}")
-                environment = {k: v for k, v in os.environ.items() if k != "TERM"}
-                environment.update({} if kind is None else {"TERM": kind})
-                result = subprocess.run([COMMAND, "parity", "--seconds", "1", "--level", "baseline"], stdout=subprocess.PIPE, stderr=slave,
-                                        env=environment)
-                os.close(slave)
-                self.assertEqual(result.returncode, 0)
-                os.set_blocking(master, False)
-                try:
-                    shown = os.read(master, 1000)
-                except OSError:
-                    shown = b""
-                os.close(master)
+                shown = self.parity_shows(kind, 80)
                 self.assertEqual(b"\x1b[K" in shown, shows)
                 self.assertTrue(shows or not shown)
+
+    def test_progress_in_a_narrow_terminal(self):
+        """No line is as wide as the terminal; the bar goes first, then the text's end, then all."""
+        for columns, bar, text in ((200, True, True), (20, False, True), (10, False, False)):
+            with self.subTest(columns=columns):
+                lines = [line for line in self.parity_shows("xterm", columns).replace(b"\x1b[K", b"").split(b"\r") if line]
+                self.assertEqual(bool(lines), text)
+                self.assertTrue(all(len(line) < columns for line in lines), lines)
+                self.assertEqual(any(line.startswith(b"[") for line in lines), bar, lines)
+
+    def parity_shows(self, kind, columns):
+        """What a second of it shows on a terminal of that kind and width."""
+        try:
+            master, slave = pty.openpty()
+        except OSError as error:
+            self.skipTest(f"no terminal: {error}")
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        environment = {k: v for k, v in os.environ.items() if k != "TERM"}
+        environment.update({} if kind is None else {"TERM": kind})
+        result = subprocess.run([COMMAND, "parity", "--seconds", "1", "--level", "baseline"], stdout=subprocess.PIPE, stderr=slave,
+                                env=environment)
+        os.close(slave)
+        self.assertEqual(result.returncode, 0)
+        os.set_blocking(master, False)
+        try:
+            shown = os.read(master, 4000)
+        except OSError:
+            shown = b""
+        os.close(master)
+        return shown
 
     def test_interrupted(self):
         """Ended in the middle of a long run: no output, nothing left behind."""
@@ -672,9 +692,21 @@ class Digest(Case):
         whole = self.expect(run("digest", "-o", "exp", "-y", "float16,bfloat16", "-d", "cpu:baseline"), 0, "cpu:baseline: 2 digests equal, 0 not")
         self.assertEqual(whole.stdout.splitlines()[0], lines[0])             # all 65,536 either way
 
+    def test_conversions(self):
+        """Named for the dtype of their results, from each of the other two."""
+        names = ("float32", "float16", "bfloat16")
+        for level in ("", ":baseline"):
+            result = self.expect(run("digest", "--op", ",".join(f"astype_{name}" for name in names), "--strided", "-d", f"cpu{level}"), 0,
+                                 "6 digests equal, 0 not")
+            self.assertEqual([line.split()[:2] for line in result.stdout.splitlines()[:-1]],
+                             [[f"astype_{to}", name] for to in names for name in names if name != to])
+        self.expect(run("digest", "--op", "astype_float16", "--dtype", "bfloat16"), 0, "1 digests equal, 0 not")
+        self.expect(run("digest", "--op", "astype_float16", "--dtype", "float16"), 2, "no conversion is from a dtype to itself")
+
     def test_wrong_usage(self):
         for arguments, parts in ((["--op", "expp"], ["expp", "no primitive"]), (["--op", "fma"], ["fma", "one or two"]), (["--op", ""], ["no primitive"]),
-                                 (["--op", "bitwise_and"], ["bitwise_and"]), (["--dtype", "float64"], ["float64", "float32, float16 or bfloat16"]),
+                                 (["--op", "bitwise_and"], ["bitwise_and"]), (["--op", "astype_int8"], ["astype_int8", "no primitive or conversion"]),
+                                 (["--op", "astype"], ["no primitive or conversion"]), (["--dtype", "float64"], ["float64", "float32, float16 or bfloat16"]),
                                  (["--threads", "0"], ["1 to 4096"]), (["--device", "gpu"], ["gpu"]), (["stray"], ["stray"])):
             with self.subTest(arguments=arguments):
                 self.expect(run("digest", *arguments), 2, *parts)

@@ -235,9 +235,9 @@ class Others(Fake):
 
     def test_digest(self):
         """Inputs made on the device, of each kind, and float32 pairs, which the host makes."""
-        result = self.expect(self.gpu("digest", "-d", "cuda", "--op", "negative,add", "--strided"), 0,
-                             "cuda:0:sm_90: 6 digests equal, 0 not")
-        self.assertEqual(result.stdout.count("equal"), 7)
+        result = self.expect(self.gpu("digest", "-d", "cuda", "--op", "negative,add,astype_float32,astype_float16", "--strided"), 0,
+                             "cuda:0:sm_90: 10 digests equal, 0 not")
+        self.assertEqual(result.stdout.count("equal"), 11)
         result = self.gpu("digest", "-d", "cuda", "-o", "exp", "-y", "float16", ONELAUNCH_NVRTC="/nowhere", ONELAUNCH_CACHE="off")
         self.expect(result, 1, "onelaunch digest: exp float16: ", "/nowhere")
 

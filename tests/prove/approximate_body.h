@@ -44,6 +44,7 @@ VECTOR_2(pow) VECTOR_2(atan2) VECTOR_2(hypot)
 #define HARDWARE 0x1p-51
 #define EXACT 0.0
 
+UNARY(astype, EXACT, a)
 UNARY(abs, EXACT, fabs(a))
 UNARY(negative, EXACT, -a)
 UNARY(sign, EXACT, a > 0 ? 1.0 : a < 0 ? -1.0 : a)
@@ -216,5 +217,6 @@ const approximation APPROXIMATIONS[] = {
     ENTRY(isfinite) ENTRY(add) ENTRY(subtract) ENTRY(multiply) ENTRY(divide) ENTRY(floor_divide) ENTRY(remainder)
     ENTRY(maximum) ENTRY(minimum) ENTRY(logaddexp) ENTRY(equal) ENTRY(not_equal) ENTRY(less) ENTRY(less_equal)
     ENTRY(greater) ENTRY(greater_equal) ENTRY(power) ENTRY(arctan2) ENTRY(hypot)
+    { "astype_float32", near_astype }, { "astype_float16", near_astype }, { "astype_bfloat16", near_astype },
     { NULL, NULL },
 };

@@ -47,9 +47,9 @@ static void fill(const run *r, block *b, uint64_t first, int length) {
     if (r->hard_pairs) hard_pairs_fill(r->reference->name, first, (size_t)length, b->xs.w, b->ys.w);
     else digest_fill(r->reference->arity, (size_t)r->format->size, first, 1, (size_t)length, &b->xs, &b->ys);
     if (r->kernels_only) return;
-    if (r->table) {
-        for (int i = 0; i < length; i++) b->x[i] = r->table->values[b->xs.h[i]];
-        for (int i = 0; two && i < length; i++) b->y[i] = r->table->values[b->ys.h[i]];
+    if (r->operand_table) {
+        for (int i = 0; i < length; i++) b->x[i] = r->operand_table->values[b->xs.h[i]];
+        for (int i = 0; two && i < length; i++) b->y[i] = r->operand_table->values[b->ys.h[i]];
     } else {
         float narrow[2][BLOCK];
         memcpy(narrow[0], &b->xs, (size_t)length * sizeof **narrow);
@@ -67,21 +67,21 @@ static uint32_t result_bits(const run *r, const elements *out, int i) {
  * of what the approximation allows round alike. */
 static uint32_t decide(const run *r, const block *b, int i, tally *counts) {
     if (r->reference->to_bool) return b->value[i] != 0;
-    uint32_t low = format_round(r->format, b->value[i] - b->error[i]), high = format_round(r->format, b->value[i] + b->error[i]);
-    if (!r->reference->exact || !isfinite(b->value[i]) || b->error[i] == 0) return format_round(r->format, b->value[i]);
+    uint32_t low = format_round(r->result, b->value[i] - b->error[i]), high = format_round(r->result, b->value[i] + b->error[i]);
+    if (!r->reference->exact || !isfinite(b->value[i]) || b->error[i] == 0) return format_round(r->result, b->value[i]);
     if (low == high) return low;
     counts->near++;
-    return reference_exact_bits(r->reference, r->format, b->x[i], b->y[i]);
+    return reference_exact_bits(r->reference, r->result, b->x[i], b->y[i]);
 }
 
 /* Within the tolerance of a primitive that has one, of a finite result; and what the first level gave. */
 static bool tolerated(const run *r, const block *b, int level, int i, uint32_t got, uint32_t want, tally *counts) {
-    uint32_t magnitude = want & (r->format->infinity | (r->format->infinity - 1));
-    if (r->tolerance == 0 || magnitude >= r->format->infinity || !isfinite(format_value(r->format, got))) return false;
+    uint32_t magnitude = want & (r->result->infinity | (r->result->infinity - 1));
+    if (r->tolerance == 0 || magnitude >= r->result->infinity || !isfinite(format_value(r->result, got))) return false;
     if (level > 0 && got != result_bits(r, &b->out[0], i)) return false;
-    uint32_t lower = magnitude + 1 < r->format->infinity ? magnitude : magnitude - 1;
-    double ulp = format_value(r->format, lower + 1) - format_value(r->format, lower);
-    double error = reference_distance(r->reference, b->x[i], b->y[i], format_value(r->format, got)) / ulp;
+    uint32_t lower = magnitude + 1 < r->result->infinity ? magnitude : magnitude - 1;
+    double ulp = format_value(r->result, lower + 1) - format_value(r->result, lower);
+    double error = reference_distance(r->reference, b->x[i], b->y[i], format_value(r->result, got)) / ulp;
     if (error > r->tolerance) return false;
     if (level == 0) counts->off++, counts->worst = error > counts->worst ? error : counts->worst;
     return true;
@@ -104,7 +104,7 @@ static uint64_t check_level(run *r, block *b, int level, int length, tally *coun
     if (r->reference->to_bool)
         for (int i = 0; i < length; i++) b->open[i] = b->out[level].b[i] != (b->value[i] != 0);
     else
-        r->filter(b->value, b->error, &b->out[level], r->table ? r->table->results : NULL, b->open, length);
+        r->filter(b->value, b->error, &b->out[level], r->result_table ? r->result_table->results : NULL, b->open, length);
     for (int i = 0; i < length; i++) {
         if (!b->open[i]) continue;
         uint32_t want = decide(r, b, i, counts), got = result_bits(r, &b->out[level], i);

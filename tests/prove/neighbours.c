@@ -5,7 +5,8 @@
 
 enum { PATTERNS = 65536, ORDERS = 64, LONGEST = 600 };
 
-static _Thread_local uint16_t in[PATTERNS], first[PATTERNS], again[PATTERNS];
+static _Thread_local uint16_t in[PATTERNS];
+static _Thread_local uint32_t first[PATTERNS], again[PATTERNS];           /* as wide as any result */
 
 uint64_t check_neighbours(const run *r, kernel_fn kernel) {
     size_t size = run_result_bytes(r);

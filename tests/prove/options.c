@@ -2,16 +2,20 @@
 #include "options.h"
 #include "cli.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { KEY_SAMPLES = 256, KEY_SHOW, KEY_REPORT, KEY_STATE, KEY_LIST, KEY_DIGESTS, KEY_WRITE_DIGESTS, KEY_SHARD, KEY_HARD_PAIRS, MOST_THREADS = 1024 };
 
+/* Relative, since a state file is of one executable: no path of the tree it was built in may be part of it. */
+#define DEFAULT_DIGESTS "tests/golden/digests.tsv"
+
 static const struct argp_option option_table[] = {
     { NULL, 0, NULL, 0, "What to run:", 1 },
-    { "op", 'o', "LIST", 0, "Primitives, separated by commas (default: all)", 1 },
-    { "dtype", 'd', "LIST", 0, "float32, float16, bfloat16 (default: all)", 1 },
+    { "op", 'o', "LIST", 0, "Primitives, and conversions to DTYPE as astype_DTYPE, separated by commas (default: all)", 1 },
+    { "dtype", 'd', "LIST", 0, "Operands' dtypes: float32, float16, bfloat16 (default: all)", 1 },
     { "level", 'l', "LIST", 0, "SIMD levels (default: all that this machine has). All are run together, against one reference", 1 },
     { "shard", KEY_SHARD, "I/N", 0, "Only part I (from 0) of N of each run's inputs", 1 },
     { "hard-pairs", KEY_HARD_PAIRS, "N", OPTION_ARG_OPTIONAL,
@@ -27,7 +31,7 @@ static const struct argp_option option_table[] = {
     { "quiet", 'q', NULL, 0, "Show no progress", 3 },
     { "no-progress", 'q', NULL, OPTION_ALIAS, NULL, 3 },
     { NULL, 0, NULL, 0, "Digests alone, by the kernels and without the reference, which is much faster:", 4 },
-    { "digests", KEY_DIGESTS, "FILE", OPTION_ARG_OPTIONAL, "Compare with those in FILE (default: tests/golden/digests.tsv)", 4 },
+    { "digests", KEY_DIGESTS, "FILE", OPTION_ARG_OPTIONAL, "Compare with those in FILE (default: " DEFAULT_DIGESTS ", from the current folder)", 4 },
     { "write-digests", KEY_WRITE_DIGESTS, "FILE", 0, "Write them to FILE", 4 },
     { 0 },
 };
@@ -103,7 +107,7 @@ bool options_parse(int argc, char **argv, options *o) {
     static const struct argp argp = {
         .options = option_table,
         .parser = parse,
-        .doc = "Proves primitives by running every input: all of float32, all of a 16-bit float, all pairs of a binary primitive on 16-bit "
+        .doc = "Proves primitives and conversions between floats by running every input: all of float32, all of a 16-bit float, all pairs of a binary primitive on 16-bit "
                "floats, and a fixed sample of 2^28 float32 pairs, against a reference by MPFR."
                "\v\"near\" counts the inputs whose approximation by the C library left the rounding open, so that MPFR decided; \"samples\" "
                "random others, by which the bound of the approximation is checked; \"seconds\" is processor time of all levels together. The "
@@ -115,7 +119,14 @@ bool options_parse(int argc, char **argv, options *o) {
                     .settings = { .n_shards = 1, .samples = 1u << 20, .show = 8 } };
     argp_err_exit_status = CLI_USAGE;
     if (!cli_arguments(&argp, argc, argv, o)) return false;
-    if (o->digests && !*o->digests) o->digests = GOLDEN_DIR "/digests.tsv";
+    if (o->digests && !*o->digests) {
+        o->digests = DEFAULT_DIGESTS;
+        if (access(o->digests, F_OK)) {
+            cli_error("prove", "%s: %s; --digests without a FILE reads it from the current folder, so that has to be the top of the source tree",
+                      o->digests, strerror(errno));
+            return false;
+        }
+    }
     o->settings.kernels_only = o->digests || o->write_digests;
     return true;
 }

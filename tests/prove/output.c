@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WIDTH = 30 };
 static const double bar_seconds = 0.2, line_seconds = 30;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -31,36 +30,26 @@ static void clear(void) {
     bar.shown = false;
 }
 
-static void print_time(double seconds) {
+static void time_text(double seconds, char text[32]) {
     long s = (long)(seconds + 0.5);
-    if (s >= 3600) fprintf(stderr, "%ld h %02ld min", s / 3600, s / 60 % 60);
-    else if (s >= 60) fprintf(stderr, "%ld min %02ld s", s / 60, s % 60);
-    else fprintf(stderr, "%ld s", s);
+    if (s >= 3600) snprintf(text, 32, "%ld h %02ld min", s / 3600, s / 60 % 60);
+    else if (s >= 60) snprintf(text, 32, "%ld min %02ld s", s / 60, s % 60);
+    else snprintf(text, 32, "%ld s", s);
 }
 
 void output_progress(double done, const char *what) {
     if (!bar.wanted || pthread_mutex_trylock(&lock)) return;              /* another thread prints */
     double now = cli_seconds(), part = done / bar.total;
     if (now - bar.last >= (bar.terminal ? bar_seconds : line_seconds)) {
+        char left[32], text[160];
+        bool known = done > bar.done_before;
+        time_text(known ? (now - bar.start) * (bar.total - done) / (done - bar.done_before) : 0, left);
+        snprintf(text, sizeof text, "%.1f %%, %s%s%s", 100 * part, known ? left : "", known ? " left, " : "", what);
         bar.last = now;
-        fflush(stdout);
-        if (bar.terminal) {
-            clear();
-            fputc('[', stderr);
-            for (int i = 0; i < WIDTH; i++) fputc(i < (int)(part * WIDTH) ? '#' : ' ', stderr);
-            fputs("] ", stderr);
-        } else {
-            fputs("prove: ", stderr);
-        }
-        fprintf(stderr, "%.1f %%, ", 100 * part);
-        if (done > bar.done_before) {
-            print_time((now - bar.start) * (bar.total - done) / (done - bar.done_before));
-            fputs(" left, ", stderr);
-        }
-        fputs(what, stderr);
-        if (!bar.terminal) fputc('\n', stderr);
+        cli_sync();
+        if (bar.terminal) cli_progress_draw(cli_progress_columns(), part, text);
+        else fprintf(stderr, "prove: %s\n", text);
         bar.shown = bar.terminal;
-        fflush(stderr);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -78,7 +67,7 @@ void output_line(const char *format, ...) {
     clear();
     vprintf(format, arguments);
     putchar('\n');
-    fflush(stdout);
+    cli_sync();
     pthread_mutex_unlock(&lock);
     va_end(arguments);
 }

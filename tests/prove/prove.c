@@ -24,9 +24,11 @@ static void print_list(void) {
     for (int l = 0; l < level_count; l++) printf(" %s%s", level_list[l].name, ol_cpu_level_available(level_list[l].level) ? "" : " (not here)");
     printf("\nPrimitives, and inputs by dtype:\n");
     for (int i = 0; i < reference_count; i++) {
-        printf("  %-14s", reference_list[i].name);
-        for (int d = 0; d < dtype_count; d++)
-            printf(" %s %-11" PRIu64, dtype_name(d), digest_inputs(reference_list[i].arity, (size_t)dtype_list[d].format->size));
+        printf("  %-15s", reference_list[i].name);
+        for (int d = 0; d < dtype_count; d++) {
+            uint64_t inputs = digest_inputs(reference_list[i].arity, (size_t)dtype_list[d].format->size);
+            if (run_exists(i, d)) printf(" %s %-11" PRIu64, dtype_name(d), inputs);
+        }
         putchar('\n');
     }
 }
@@ -46,12 +48,13 @@ static int make_runs(options *o, const char *command, run **runs) {
     if (!options_choose(command, o, operations, dtypes)) return -1;
     *runs = calloc((size_t)(reference_count * dtype_count), sizeof **runs);
     for (int i = 0; *runs && i < reference_count; i++)
-        for (int d = 0; d < dtype_count; d++)
-            if (operations[i] && dtypes[d] && (!o->settings.n_hard_pairs || (reference_list[i].arity == 2 && dtype_list[d].dtype == OL_FLOAT32)) &&
-                !run_init(&(*runs)[n++], i, d, &o->settings)) {
-                cli_error(command, "%s %s: no memory or no approximation for it", reference_list[i].name, dtype_list[d].format->name);
-                return -1;
-            }
+        for (int d = 0; d < dtype_count; d++) {
+            bool hard = reference_list[i].arity == 2 && dtype_list[d].dtype == OL_FLOAT32;
+            if (!operations[i] || !dtypes[d] || !run_exists(i, d) || (o->settings.n_hard_pairs && !hard)) continue;
+            if (run_init(&(*runs)[n++], i, d, &o->settings)) continue;
+            cli_error(command, "%s %s: no memory or no approximation for it", reference_list[i].name, dtype_list[d].format->name);
+            return -1;
+        }
     if (!*runs) cli_error(command, "out of memory");
     return *runs ? n : -1;
 }
@@ -86,10 +89,12 @@ static bool writable(const char *command, const char *path) {
 }
 
 /* Nothing to run is said, and is an error but in a shard, as one of many. */
-static bool any_inputs(const char *command, const run *runs, int n_runs) {
+static bool any_inputs(const char *command, const options *o, const run *runs, int n_runs) {
     for (int i = 0; i < n_runs; i++)
         if (run_shard_inputs(&runs[i])) return true;
-    cli_error(command, n_runs ? "this shard of the chosen runs has no inputs" : "--hard-pairs: no chosen primitive takes two float32 operands");
+    cli_error(command, "%s", n_runs                    ? "this shard of the chosen runs has no inputs"
+                             : o->settings.n_hard_pairs ? "--hard-pairs: no chosen primitive takes two float32 operands"
+                                                        : "nothing to run: no conversion is from a dtype to itself");
     return n_runs > 0;
 }
 
@@ -104,7 +109,7 @@ static int prove(const char *command, options *o) {
     journal *state = NULL;
     char identity[800];
     int status = CLI_USAGE, n_runs = make_runs(o, command, &runs);
-    if (n_runs < 0 || !any_inputs(command, runs, n_runs) || !writable(command, o->report) || !writable(command, o->write_digests) ||
+    if (n_runs < 0 || !any_inputs(command, o, runs, n_runs) || !writable(command, o->report) || !writable(command, o->write_digests) ||
         !facts_gather(command, &f) || (o->digests && !table_readable(command, o->digests))) goto done;
     identify(o, &f, identity, sizeof identity);
     if (o->state && !(state = journal_open(command, o->state, identity, runs, n_runs))) goto done;

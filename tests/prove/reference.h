@@ -24,6 +24,7 @@ typedef struct reference {
     int to_bool;
     int precision;                     /* of `exact`, in bits */
     void (*exact)(mpfr_t result, double x, double y);                 /* NULL where the approximation is exact */
+    const format *to;                  /* a conversion's result, from each of the other formats; NULL: the operands' format */
 } reference;
 
 const reference *reference_find(const char *name);

@@ -24,7 +24,7 @@ void report_run(const run *r) {
         if (!r->kernels_only)
             snprintf(found, sizeof found, " near %" PRIu64 " samples %" PRIu64 " wrong %" PRIu64, t->near, t->samples, t->wrong[level]);
         if (t->off && !r->kernels_only) snprintf(found + strlen(found), sizeof found - strlen(found), " off %" PRIu64 " by at most %.6f ulp", t->off, t->worst);
-        output_line("%-14s %-9s %-9s inputs %" PRIu64 "%s%s seconds %.1f digest %s", r->reference->name, r->format->name, r->levels[level]->name,
+        output_line("%-15s %-9s %-9s inputs %" PRIu64 "%s%s seconds %.1f digest %s", r->reference->name, r->format->name, r->levels[level]->name,
                     run_shard_inputs(r), run_exhaustive(r) ? "" : r->hard_pairs ? " (hard pairs)" : " (a sample)", found, t->seconds, digest_text(r, level, digest));
     }
 }
@@ -33,7 +33,8 @@ static json_t *json_of_run(const run *r, int level, const prove_facts *f) {
     char digest[17], by[240];
     const tally *t = &r->total;
     digest_text(r, level, digest);
-    json_t *row = json_pack("{s:s, s:s, s:s, s:I, s:b, s:o, s:f}", "op", r->reference->name, "dtype", r->format->name, "level", r->levels[level]->name,
+    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:I, s:b, s:o, s:f}", "op", r->reference->name, "dtype", r->format->name, "result",
+                            r->reference->to_bool ? "bool" : r->result->name, "level", r->levels[level]->name,
                             "inputs", (json_int_t)run_shard_inputs(r), "exhaustive", (int)run_exhaustive(r), "digest",
                             *digest == '-' ? json_null() : json_string(digest), "seconds", t->seconds);
     if (r->kernels_only) return row;
@@ -69,8 +70,9 @@ bool report_write(const char *command, const options *o, const prove_facts *f, c
     errno = 0;
     FILE *file = all ? fopen(o->report, "w") : NULL;
     bool ok = file && !json_dumpf(all, file, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) && fputc('\n', file) != EOF;
-    if (file && fclose(file)) ok = false;
-    if (!ok) cli_error(command, "%s: %s", o->report, errno ? strerror(errno) : "it could not be written");
+    int why = ok ? 0 : errno;                    /* of what failed first */
+    if (file && fclose(file)) ok = false, why = why ? why : errno;
+    if (!ok) cli_error(command, "%s: %s", o->report, why ? strerror(why) : "it could not be written");
     json_decref(all);
     return ok;
 }

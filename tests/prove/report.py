@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Turns reports of `./dev prove --report FILE` into a page of Markdown: tests/prove/report.py FILE... > PAGE
 
-Levels of a run that agree in everything share a row. Ends with status 1 if a result was wrong.
+Levels of a run that agree in everything share a row. Ends with status 1 if a result was wrong, with 2 if a file is no report.
 """
 
 import json
@@ -53,18 +53,61 @@ def page_of(report):
         yield "| " + " | ".join(row) + " |"
 
 
+# What a page is made of: of the whole report, of its options, of each run, and of each run that was checked.
+REPORT = {"version": str, "date": str, "processor": str, "architecture": str, "system": str, "compiler": str, "executable": str,
+          "options": dict, "runs": list}
+OPTIONS = {"shard": str, "samples": int}
+RUN = {"op": str, "dtype": str, "level": str, "inputs": int, "exhaustive": bool, "digest": (str, type(None)), "seconds": (int, float)}
+CHECKED = {"wrong": int, "near": int, "samples": int, "unsound_samples": int, "reference": str}
+
+
+class NoReport(Exception):
+    pass
+
+
+def expect(value, fields, what):
+    if not isinstance(value, dict):
+        raise NoReport(f"{what} is no object")
+    for name, kind in fields.items():
+        if name not in value or not isinstance(value[name], kind):
+            raise NoReport(f"{what} has no {name}" if name not in value else f"{name} of {what} is of the wrong type")
+
+
+def read(path):
+    """The report in a file, or NoReport."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            report = json.load(file)
+    except OSError as error:
+        raise NoReport(error.strerror) from error
+    except (ValueError, RecursionError) as error:              # not UTF-8, not JSON, JSON without end
+        raise NoReport(f"no JSON: {error}") from error
+    expect(report, REPORT, "the file")
+    expect(report["options"], OPTIONS, "options")
+    for i, run in enumerate(report["runs"]):
+        expect(run, RUN, f"run {i}")
+        if "wrong" in run:
+            expect(run, CHECKED, f"run {i}")
+        if run.get("not_nearest"):
+            expect(run, {"not_nearest": int, "worst_ulp": (int, float)}, f"run {i}")
+    return report
+
+
 def main(paths):
     if not paths or paths[0].startswith("-"):
         print(__doc__, file=sys.stderr)
         return 2
-    n_wrong = 0
-    print("# Proofs\n\nWritten by `tests/prove/report.py` from the reports of `./dev prove`.")
+    reports = []
     for path in paths:
-        with open(path, encoding="utf-8") as file:
-            report = json.load(file)
+        try:
+            reports.append(read(path))
+        except NoReport as error:
+            print(f"report.py: {path}: {error}; expected a report by ./dev prove --report FILE", file=sys.stderr)
+            return 2
+    print("# Proofs\n\nWritten by `tests/prove/report.py` from the reports of `./dev prove`.")
+    for report in reports:
         print("\n" + "\n".join(page_of(report)))
-        n_wrong += sum(run.get("wrong", 0) for run in report["runs"])
-    return 1 if n_wrong else 0
+    return 1 if any(run.get("wrong", 0) for report in reports for run in report["runs"]) else 0
 
 
 if __name__ == "__main__":

@@ -105,18 +105,30 @@ const char *approximation_name(void) {
 /* Float32 pairs cannot all be run: these are promised within 0.5001 ulp, not correctly rounded. */
 static const char *const tolerated[] = { "logaddexp", "power", "arctan2" };
 
+bool run_exists(int operation, int dtype) { return reference_list[operation].to != dtype_list[dtype].format; }
+
+static const format_table *table_of(const format *f) { return f->size == 4 ? NULL : &tables[f == &format_bfloat16]; }
+
+static kernel_fn find_kernel(const kernel_table *kernels, const reference *of, ol_dtype dtype) {
+    int p = 0;
+    for (int to = 0; to < dtype_count; to++)
+        if (of->to == dtype_list[to].format) return kernels->astype[dtype][dtype_list[to].dtype];
+    while (strcmp(primitive_names[p], of->name)) p++;
+    return kernels->primitive[p][dtype];
+}
+
 bool run_init(run *r, int operation, int dtype, const run_settings *settings) {
     const approximation *approximations;
     const filters *filter;
-    int p = 0;
     *r = (run){ .reference = &reference_list[operation], .format = dtype_list[dtype].format, .levels = settings->levels,
                 .n_levels = settings->n_levels, .kernels_only = settings->kernels_only, .samples = settings->samples, .show = settings->show };
     fastest(&approximations, &filter);
     while (approximations->name && strcmp(approximations->name, r->reference->name)) approximations++;
     if (!approximations->name) return false;
     r->approximate = approximations->function;
-    r->filter = r->format->size == 4 ? filter->of_float32 : filter->of_16_bits;
-    if (r->format->size == 2) r->table = &tables[r->format == &format_bfloat16];
+    r->result = r->reference->to ? r->reference->to : r->format;
+    r->operand_table = table_of(r->format), r->result_table = table_of(r->result);
+    r->filter = r->result_table ? filter->of_16_bits : filter->of_float32;
     for (size_t i = 0; r->format->size == 4 && i < sizeof tolerated / sizeof *tolerated; i++)
         if (!strcmp(r->reference->name, tolerated[i])) r->tolerance = 0.5001;
     r->inputs = digest_inputs(r->reference->arity, (size_t)r->format->size);
@@ -127,9 +139,8 @@ bool run_init(run *r, int operation, int dtype, const run_settings *settings) {
     r->n_left = r->end_task - r->first_task;
     r->done = calloc(run_tasks(r), sizeof *r->done);
     bool ok = r->done != NULL;
-    while (strcmp(primitive_names[p], r->reference->name)) p++;
     for (int l = 0; l < r->n_levels; l++) {
-        r->kernels[l] = cpu_level_kernels(r->levels[l]->level)->primitive[p][dtype_list[dtype].dtype];
+        r->kernels[l] = find_kernel(cpu_level_kernels(r->levels[l]->level), r->reference, dtype_list[dtype].dtype);
         r->chunks[l] = calloc(r->n_chunks, sizeof **r->chunks);
         ok &= r->chunks[l] != NULL;
     }
@@ -161,4 +172,4 @@ bool run_digest(const run *r, int level, uint64_t *digest) {
 
 bool run_exhaustive(const run *r) { return r->reference->arity == 1 || r->format->size == 2; }
 
-size_t run_result_bytes(const run *r) { return r->reference->to_bool ? 1 : (size_t)r->format->size; }
+size_t run_result_bytes(const run *r) { return r->reference->to_bool ? 1 : (size_t)r->result->size; }

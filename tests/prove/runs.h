@@ -1,4 +1,5 @@
-/* What there is to run: each primitive at each dtype, with its reference and its kernels at the chosen levels. */
+/* What there is to run: each primitive at each dtype, and each conversion astype_<dtype> from each other dtype, with its reference and
+ * its kernels at the chosen levels. A run's dtype is that of its operands. */
 #ifndef PROVE_RUNS_H
 #define PROVE_RUNS_H
 
@@ -46,8 +47,8 @@ typedef struct format_table {
 
 typedef struct run {
     const reference *reference;
-    const format *format;
-    const format_table *table;                   /* NULL for float32 */
+    const format *format, *result;               /* of operands, and of results (where they are not bool) */
+    const format_table *operand_table, *result_table;                    /* of these; NULL for float32 */
     approximate_fn approximate;
     filter_fn filter;
     double tolerance;                            /* in ulp, of a primitive that is not correctly rounded; else 0 */
@@ -86,6 +87,8 @@ typedef struct run_settings {
 
 /* To be called once, before any run is made. */
 void runs_prepare(void);
+/* Is there such a run? No conversion is from a dtype to itself. */
+bool run_exists(int operation, int dtype);
 /* False where memory ran out. The settings must outlive the run. */
 bool run_init(run *r, int operation, int dtype, const run_settings *settings);
 void run_free(run *r);

@@ -66,14 +66,14 @@ bool table_readable(const char *command, const char *path) {
 
 table_result table_compare(const char *command, const char *path, const run *runs, int n_runs) {
     table t;
-    table_result result = TABLE_RIGHT;
+    uint64_t n_equal = 0, n_other = 0;                                   /* of every level */
     if (!read_table(command, path, &t)) return TABLE_FAILED;
     for (int i = 0; i < n_runs; i++) {
         const run *r = &runs[i];
         const row *expected = find(&t, r->reference->name, r->format->name);
         if (!expected) {
             output_line("  missing: %s %s is not in %s", r->reference->name, r->format->name, path);
-            result = TABLE_WRONG;
+            n_other += (uint64_t)r->n_levels;
         }
         for (int level = 0; expected && level < r->n_levels; level++) {
             uint64_t digest;
@@ -82,13 +82,17 @@ table_result table_compare(const char *command, const char *path, const run *run
                 free(t.rows);
                 return TABLE_FAILED;
             }
-            if (digest == expected->digest) continue;
-            output_line("  wrong: %s %s %s: %s has %016" PRIx64, r->reference->name, r->format->name, r->levels[level]->name, path, expected->digest);
-            result = TABLE_WRONG;
+            if (digest == expected->digest) n_equal++;
+            else {
+                output_line("  wrong: %s %s %s: %s has %016" PRIx64, r->reference->name, r->format->name, r->levels[level]->name, path, expected->digest);
+                n_other++;
+            }
         }
     }
     free(t.rows);
-    return result;
+    if (n_other) output_line("%" PRIu64 " digests equal to %s, %" PRIu64 " not", n_equal, path, n_other);
+    else output_line("%" PRIu64 " digests equal to %s", n_equal, path);
+    return n_other ? TABLE_WRONG : TABLE_RIGHT;
 }
 
 /* The digest that all levels have. */
@@ -112,6 +116,7 @@ table_result table_write(const char *command, const char *path, const run *runs,
     char *text = NULL;
     size_t bytes = 0;
     FILE *rows = open_memstream(&text, &bytes), *file = NULL;
+    int why = 0;                                                         /* errno of what failed first */
     bool ok = rows != NULL;
     for (int i = 0; ok && i < n_runs && result == TABLE_RIGHT; i++) {
         uint64_t digest = 0;
@@ -119,15 +124,16 @@ table_result table_write(const char *command, const char *path, const run *runs,
         uint64_t strided = result == TABLE_RIGHT ? check_strided_digest(&runs[i]) : 0;
         fprintf(rows, "%s\t%s\t%016" PRIx64 "\t%016" PRIx64 "\n", runs[i].reference->name, runs[i].format->name, digest, strided);
     }
-    if (rows && fclose(rows)) ok = false;
+    if (!rows || fclose(rows)) ok = false, why = errno;
     if (ok && result == TABLE_RIGHT) {                                   /* all rows or nothing */
         file = fopen(path, "w");
         ok = file && fputs("# Digests of all results, equal at every SIMD level and on every machine: OP DTYPE DIGEST STRIDED_DIGEST, by\n"
                            "# ./dev prove --write-digests; tools/digest.h says over what.\n", file) >= 0 && fwrite(text, 1, bytes, file) == bytes;
-        if (file && fclose(file)) ok = false;
+        if (!ok) why = errno;
+        if (file && fclose(file)) ok = false, why = why ? why : errno;
     }
     if (!ok) {
-        cli_error(command, "%s: %s", path, strerror(errno));
+        cli_error(command, "%s: %s", path, strerror(why));
         result = TABLE_FAILED;
     }
     free(text);

@@ -10,9 +10,11 @@ import os
 import pty
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 from pathlib import Path
@@ -59,6 +61,10 @@ class Options(Case):
             (["--dtype", "float64"], "there are all, float32, float16, bfloat16"), (["--level", "mmx"], "there are all, baseline"),
             (["--shard", "2/2"], "--shard 2/2: expected"), (["--shard", "1"], "expected I/N"), (["--shard", "-1/2"], "expected I/N"),
             (["--shard", "0/0"], "expected I/N"), (["--shard", "0/2x"], "expected I/N"), (["--threads", "0"], "--threads 0: expected"),
+            (["--shard", " 1/3"], "expected I/N"), (["--shard", "1/ 3"], "expected I/N"), (["--shard", "+1/3"], "expected I/N"),
+            (["--shard", "1/+3"], "expected I/N"), (["--shard", "/3"], "expected I/N"), (["--shard", "1/"], "expected I/N"),
+            (["--threads", " 2"], "--threads  2"), (["--threads", "+2"], "--threads +2"), (["--threads", ""], "--threads : expected"),
+            (["--samples", "\t5"], "--samples"), (["--show", "+1"], "--show +1"), (["--show", "-"], "--show -"), (["--hard-pairs= 9"], "--hard-pairs  9"),
             (["--threads", "two"], "--threads two"), (["--samples", "-1"], "--samples -1"), (["--samples", "1e6"], "--samples 1e6"),
             (["--show", "x"], "--show x"), (["stray"], "'stray'"), (["--nonsense"], "nonsense"), (["--report"], "argument"),
             (["--digests", "--write-digests", "x"], "exclude"), (["--hard-pairs=10", "--op", "sin"], "two float32"),
@@ -73,6 +79,30 @@ class Options(Case):
     def test_help_and_list(self):
         self.expect(0, "--help", says=("--state", "--digests", "Exit status"))
         self.expect(0, "--list", says=("baseline", "hypot", "4294967296", "268435456"))
+
+    def test_full_disk(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        for arguments in (["-q", "--op", "isnan", "--dtype", "float16"], ["--op", "isnan", "--dtype", "float16", "-t", "2"], ["--list"]):
+            with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
+                result = subprocess.run([PROVE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=600)
+                self.assertEqual((result.returncode, result.stderr), (2, "prove: standard output: No space left on device\n"))
+        for option in ("--write-digests", "--report"):
+            self.expect(2, "-q", "--op", "isnan", "--dtype", "float16", option, "/dev/full", says="/dev/full: No space left on device")
+
+    def test_conversions(self):
+        """Named for the dtype of their results, from each of the other two."""
+        names = ("float32", "float16", "bfloat16")
+        job = ["-q", "--op", ",".join(f"astype_{name}" for name in names)]
+        result = self.expect(0, *job, "--level", "baseline", "--shard", "3/64", "--dtype", "float32,float16")
+        self.assertEqual([line.split()[:5] for line in result.stdout.splitlines()],
+                         [[f"astype_{to}", "float32", "baseline", "inputs", str(2**26)] for to in names[1:]])
+        self.expect(0, *job, "--dtype", "float16,bfloat16", "--digests", HERE.parent / "golden" / "digests.tsv", says="digests equal to")
+        report = self.folder / "r.json"
+        self.expect(0, *job, "--dtype", "bfloat16", "--level", "baseline", "--report", report)
+        self.assertEqual([(row["op"], row["dtype"], row["result"], row["inputs"]) for row in results(report)["runs"]],
+                         [("astype_float32", "bfloat16", "float32", 65536), ("astype_float16", "bfloat16", "float16", 65536)])
+        self.expect(2, "--op", "astype_float16", "--dtype", "float16", says="no conversion is from a dtype to itself")
 
     def test_small_run(self):
         one = self.expect(0, "-q", "--op", "sqrt,isnan", "--dtype", "float16,bfloat16", "--threads", 1)
@@ -173,10 +203,14 @@ class Faults(Case):
             (["exp", "float16"], ["exp float16 baseline (3c00 = 0x1p+0) gives 4171, should be 4170", "wrong 1"]),
             (["tanh", "bfloat16"], ["results depend on their neighbours"]),
             (["isnan", "float16"], ["(fc00 = -inf) gives 01, should be 00"]),
+            (["astype_float32", "bfloat16"], ["astype_float32 bfloat16 baseline (7fc1 = nan) gives 7fc10000, should be 7fc00000", "wrong 1"]),
+            (["astype_float16", "float32", "--shard", "254/1024"],
+             ["astype_float16 float32 baseline (3f801001 = 0x1.002002p+0) gives 3c00, should be 3c01", "wrong 1"]),
+            (["astype_bfloat16", "float16"], ["results depend on their neighbours"]),
             (["log", "float16"], ["(3800 = 0x1p-1) gives 398c, should be b98c", "(7e00 = nan) gives fe00, should be 7e00", "wrong 2"]),
         ):
             with self.subTest(job=job):
-                self.expect(1, "-q", "--op", job[0], "--dtype", job[1], "--report", self.report, says=says, program=PLANTED)
+                self.expect(1, "-q", "--op", job[0], "--dtype", job[1], *job[2:], "--report", self.report, says=says, program=PLANTED)
                 self.assertTrue(any(row["wrong"] for row in results(self.report)["runs"]))
                 self.assertEqual(subprocess.run([sys.executable, HERE / "report.py", self.report], stdout=subprocess.DEVNULL).returncode, 1)
         self.expect(0, "-q", "--op", "exp,tanh", "--dtype", "bfloat16", "--op", "exp", program=PLANTED)
@@ -195,16 +229,34 @@ class Digests(Case):
         self.assertEqual([row.split("\t")[:2] for row in rows], [[op, t] for op in ("exp", "log") for t in ("float16", "bfloat16")])
         proof = self.expect(0, *self.JOB)
         self.assertEqual({row.split("\t")[2] for row in rows}, {line.split()[-1] for line in proof.stdout.splitlines()})
+        n_levels = len(proof.stdout.splitlines()) // len(rows)
         for form in (["--digests", table], [f"--digests={table}"]):
-            self.expect(0, *self.JOB, *form)
-        self.expect(1, *self.JOB, "--digests", table, says=("wrong: exp float16", f"{table} has"), program=PLANTED)
-        self.expect(1, *self.JOB, "--op", "exp,sqrt", "--digests", table, says="missing: sqrt float16")
+            result = self.expect(0, *self.JOB, *form)
+            self.assertEqual(result.stdout.splitlines()[-1], f"{4 * n_levels} digests equal to {table}")
+        result = self.expect(1, *self.JOB, "--digests", table, says=("wrong: exp float16", f"{table} has"), program=PLANTED)
+        self.assertEqual(result.stdout.splitlines()[-1], f"{3 * n_levels - 1} digests equal to {table}, {n_levels + 1} not")
+        result = self.expect(1, *self.JOB, "--op", "exp,sqrt", "--digests", table, says="missing: sqrt float16")
+        self.assertEqual(result.stdout.splitlines()[-1], f"{2 * n_levels} digests equal to {table}, {2 * n_levels} not")
         self.expect(1, *self.JOB, "--write-digests", self.folder / "no", says="log float16: levels differ", program=PLANTED)
         self.assertFalse((self.folder / "no").exists())
         for bad, says in ((text + "exp float16 12\n", "expected OP DTYPE DIGEST STRIDED"), (text + rows[0] + "\n", "a second row"), (text + "x y 12 12 z\n", "expected")):
             with self.subTest(says=says):
                 table.write_text(bad)
                 self.expect(2, *self.JOB, "--digests", table, says=says)
+
+
+    def test_default_file(self):
+        """Found from the current folder, and no folder of the build is in the program: state files of two checkouts join."""
+        job = [PROVE, *self.JOB, "--level", "baseline", "--digests"]
+        result = subprocess.run(job, capture_output=True, text=True, cwd=HERE.parents[1])
+        self.assertEqual((result.returncode, result.stdout.splitlines()[-1]), (0, "4 digests equal to tests/golden/digests.tsv"), result.stderr)
+        result = subprocess.run(job, capture_output=True, text=True, cwd=self.folder)
+        self.assertEqual((result.returncode, result.stdout), (2, ""))
+        for part in ("tests/golden/digests.tsv: No such file", "current folder", "top of the source tree"):
+            self.assertIn(part, result.stderr)
+        program = Path(PROVE).read_bytes()
+        if b"__asan_" not in program and b"__ubsan_" not in program and b"__tsan_" not in program:         # these name source files
+            self.assertFalse(os.fsencode(HERE.parents[1]) + b"/" in program, "the program names the folder of its sources")
 
 
 class Reports(Case):
@@ -232,24 +284,56 @@ class Reports(Case):
         self.assertIn("| sqrt | float16 | baseline", page.stdout)
         self.assertIn("| 2^16 |", page.stdout)
 
+    def test_page_of_what_is_no_report(self):
+        self.expect(0, "-q", "--op", "sqrt", "--dtype", "float16", "--level", "baseline", "--report", self.report)
+        good, other = self.report.read_text(), self.folder / "other"
+        for text, says in (
+            (None, "No such file"), ("", "no JSON"), ("not", "no JSON"), ("\udcff", "no JSON"), ("[" * 200000, "no JSON"), ("{}", "has no version"),
+            ("[]", "the file is no object"), (good.replace('"runs"', '"ruins"'), "has no runs"), (good.replace('"near"', '"far"'), "run 0 has no near"),
+            (good.replace('"inputs": 65536', '"inputs": "all"'), "inputs of run 0 is of the wrong type"), (good[: len(good) // 2], "no JSON"),
+        ):
+            with self.subTest(says=says):
+                if text is not None:
+                    other.write_text(text, errors="surrogateescape")
+                page = subprocess.run([sys.executable, HERE / "report.py", self.report, other], capture_output=True, text=True)
+                self.assertEqual((page.returncode, page.stdout, page.stderr.count("\n")), (2, "", 1), page.stderr)
+                for part in (f"report.py: {other}: ", says, "expected a report by ./dev prove --report FILE"):
+                    self.assertIn(part, page.stderr)
+
     def test_progress(self):
-        job = [PROVE, "--op", "log", "--dtype", "float32", "--level", "baseline", "--threads", "1", "--shard", "0/32"]
         for kind, more, shows in (("xterm", [], True), ("xterm", ["-q"], False), ("dumb", [], False)):
             with self.subTest(TERM=kind, more=more):
-                try:
-                    master, slave = pty.openpty()
-                except OSError as error:
-                    self.skipTest(f"no terminal: {error}")
-                process = subprocess.run([*job, *more], stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": kind})
-                os.close(slave)
-                os.set_blocking(master, False)
-                try:
-                    shown = os.read(master, 4000)
-                except OSError:
-                    shown = b""
-                os.close(master)
-                self.assertEqual(process.returncode, 0)
-                self.assertEqual(b"%" in shown and b"left, log float32" in shown, shows, shown)
+                shown = self.shown(kind, 80, more)
+                self.assertEqual(b"%" in shown and b"left, log float32" in shown and b"[" in shown.replace(b"\x1b[", b""), shows, shown)
+
+    def test_progress_in_a_narrow_terminal(self):
+        """No line is as wide as the terminal; the bar goes first, then the text's end, then all."""
+        for columns in (300, 50, 40, 20, 16, 15, 1):
+            with self.subTest(columns=columns):
+                shown = self.shown("xterm", columns, [])
+                lines = [line for line in shown.replace(b"\x1b[K", b"").split(b"\r") if line]
+                self.assertEqual(bool(lines), columns >= 16)
+                self.assertTrue(all(len(line) < columns for line in lines), lines)
+                self.assertEqual(any(line.startswith(b"[") for line in lines), columns >= 50, lines)
+
+    def shown(self, kind, columns, more):
+        """What a job of a second or so shows on a terminal of that kind and width."""
+        job = [PROVE, "--op", "log", "--dtype", "float32", "--level", "baseline", "--threads", "1", "--shard", "0/32", *more]
+        try:
+            master, slave = pty.openpty()
+        except OSError as error:
+            self.skipTest(f"no terminal: {error}")
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        process = subprocess.run(job, stdout=subprocess.PIPE, stderr=slave, env={**os.environ, "TERM": kind})
+        os.close(slave)
+        os.set_blocking(master, False)
+        try:
+            shown = os.read(master, 4000)
+        except OSError:
+            shown = b""
+        os.close(master)
+        self.assertEqual(process.returncode, 0)
+        return shown
 
 
 if __name__ == "__main__":
