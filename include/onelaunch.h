@@ -260,7 +260,7 @@ OL_API const char *ol_cpu_level_name(ol_cpu_level level);
 /* ---- NVIDIA GPUs ---------------------------------------------------------------------------------------------------------
  *
  * Nothing of CUDA is needed to build or install the library: the driver (libcuda.so.1) is opened by the first of these calls, and
- * the run-time compiler NVRTC by the first compilation that the kernel cache does not serve (its newest version is taken;
+ * the run-time compiler NVRTC by the first compilation, since the kernel cache knows kernels by its version (the newest is taken;
  * ONELAUNCH_NVRTC=PATH names one). What is missing is named in the error, OL_ERROR_DEVICE.
  *
  * Tensors hold device addresses (or others that the GPU can read: managed and pinned host memory), and a stream is the caller's CUstream of

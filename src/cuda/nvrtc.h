@@ -1,4 +1,4 @@
-/* NVRTC, NVIDIA's run-time compiler, opened at the first compilation that no cache serves. */
+/* NVRTC, NVIDIA's run-time compiler, opened at the first compilation, since its version is part of the key of kernels in the cache. */
 #ifndef OL_CUDA_NVRTC_H
 #define OL_CUDA_NVRTC_H
 
