@@ -81,7 +81,7 @@ class Report:
             yield ""
             yield f"`{self.command(step)}`: {self.plain(step.counts.remark) or 'failed'}"
             yield ""
-            yield from block(self.plain(last_lines(step.output, TAIL_LINES)))
+            yield from block(self.plain(last_lines(step.output, TAIL_LINES)) or "(no output)")
 
     def missed(self, steps, end):
         yield "## Skipped, or not reached"

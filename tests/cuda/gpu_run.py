@@ -119,7 +119,7 @@ def judge(step, code, cut):
         remarks.append(f"did not end within {step.limit:g} s")
     elif code == SKIPPED and counted == 0:
         counts.skipped = 1
-        remarks.append(last_lines(step.output, 1))
+        remarks.append(last_lines(step.output, 1).replace("skipped: ", "", 1))
     elif code < 0:
         counts.failed += 1
         remarks.append(f"died of signal {-code}")

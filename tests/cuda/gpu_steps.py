@@ -157,8 +157,8 @@ def count_tests(output, code):
     failed = {name for name in re.findall(r"^\[  FAILED  \] (\S+)$", output, re.M)}
     skipped = {name for name in re.findall(r"^\[  SKIPPED \] (\S+)$", output, re.M)}
     begun = re.findall(r"^\[ RUN      \] (\S+)", output, re.M)
-    remarks = [f"failed: {', '.join(sorted(failed))}"] if failed else []
-    remarks += [f"skipped: {', '.join(sorted(skipped))}"] if skipped else []
+    remarks = [f"in {', '.join(sorted(failed))}"] if failed else []
+    remarks += [f"without {', '.join(sorted(skipped))}"] if skipped else []
     in_work = begun and len(begun) > passed + len(failed) + len(skipped)
     remarks += [f"ended in {begun[-1]}"] if in_work else []
     return Counts(passed, len(failed), len(skipped), remark="; ".join(remarks))
