@@ -1,5 +1,6 @@
 /* What the numerics let a GPU do in its own instructions: quotients by the approximate reciprocal, which Newton's steps make
- * good whatever it was, and conversions, which the PTX reference defines by IEEE 754.
+ * good whatever it was, what is proven for all that an approximation may give (kernel_bf16.h), and conversions, which the PTX
+ * reference defines by IEEE 754.
  *
  * All the assembly of kernels is here, each a value of x in r. kernel_architecture is the compiler's macro, which is not known
  * where this is preprocessed: the text begins with it (kernel_text.c). */
@@ -8,6 +9,13 @@
 KERNEL_FN float kernel_seed32(float x) {
     float r;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+
+/* 2^x, within 2^-21 of itself, half of which the PTX reference has; 0 for a subnormal. */
+KERNEL_FN float kernel_power32(float x) {
+    float r;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
     return r;
 }
 
@@ -47,16 +55,18 @@ KERNEL_FN float kernel_widen_f16(uint16_t x) {
     return r;
 }
 
+/* As the upper one of a pair: where it is widened again, that costs nothing. */
 KERNEL_FN uint16_t kernel_narrow_bf16(float x) {
-    uint16_t r;
+    uint32_t r;
     if (kernel_architecture >= 800) {
-        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r) : "f"(x));
+        asm("cvt.rn.bf16x2.f32 %0, %1, 0f00000000;" : "=r"(r) : "f"(x));
+        __builtin_assume((r & 0xffffu) == 0);
     } else {
         union { float f; uint32_t u; } cast;
         cast.f = x;
-        r = (uint16_t)((cast.u + 0x7fffu + ((cast.u >> 16) & 1u)) >> 16);
+        r = cast.u + 0x7fffu + ((cast.u >> 16) & 1u);
     }
-    return r;
+    return (uint16_t)(r >> 16);
 }
 
 /* A parameter's place as an address that functions can be passed. Compilers do that by themselves, but NVRTC 13.0 forgot it where

@@ -21,3 +21,24 @@ KERNEL_QUICK(sigmoid)
 KERNEL_QUICK(silu)
 KERNEL_QUICK(softplus)
 KERNEL_QUICK(log)
+
+/* The bfloat16 primitives of kernel_bf16.h, likewise. */
+#define KERNEL_NEAR(name)                                                                                                     \
+    static __device__ __noinline__ uint16_t kernel_exact_##name##_bf16(uint16_t x) { return num_##name##_bf16(x); }           \
+    template <int N> KERNEL_FN void kernel_##name##_bf16(uint16_t (&y)[N], const uint16_t (&x)[N]) {                          \
+        bool open = false;                                                                                                    \
+        KERNEL_UNROLL for (int i = 0; i < N; i++) {                                                                           \
+            const float wide = num_widen_bf16(x[i]);                                                                          \
+            y[i] = kernel_narrow_bf16(kernel_near_##name(wide));                                                              \
+            open |= !(wide >= KERNEL_BF16_LEAST(name));                                                                       \
+        }                                                                                                                     \
+        if (open) {                                                                                                           \
+            KERNEL_UNROLL for (int i = 0; i < N; i++)                                                                         \
+                if (!(num_widen_bf16(x[i]) >= KERNEL_BF16_LEAST(name))) y[i] = kernel_exact_##name##_bf16(x[i]);              \
+        }                                                                                                                     \
+    }
+
+KERNEL_NEAR(exp)
+KERNEL_NEAR(exp2)
+KERNEL_NEAR(sigmoid)
+KERNEL_NEAR(softplus)

@@ -221,4 +221,5 @@ template <class T> KERNEL_CALLED void kernel_far_store(KERNEL_FAR_PARAMETERS, T 
 template <class T> KERNEL_FN void kernel_load(T (&x)[1], const kernel_far_place &at) { x[0] = kernel_far_load<T>(KERNEL_FAR_ARGUMENTS(at)); }
 template <class T> KERNEL_FN void kernel_store(const T (&x)[1], const kernel_far_place &at) { kernel_far_store<T>(KERNEL_FAR_ARGUMENTS(at), x[0]); }
 
+#include "kernel_bf16.h"
 #include "kernel_quick.h"

@@ -105,13 +105,15 @@ static void put_operand(writer *w, uint32_t n)
     text_add(w->t, node_at(w, n)->kind == NODE_CONSTANT ? "v%u" : "v%u[i]", n);
 }
 
-/* Whether the node is a float32 primitive that is done for all elements of a thread at once (kernel_quick.h). */
+/* Whether the node is a primitive that is done for all elements of a thread at once (kernel_quick.h). */
 static int is_quick(const writer *w, const node *n)
 {
-    if (n->kind != NODE_PRIMITIVE || n->dtype != OL_FLOAT32 || node_at(w, n->operands[0])->kind == NODE_CONSTANT)
+    if (n->kind != NODE_PRIMITIVE || node_at(w, n->operands[0])->kind == NODE_CONSTANT)
         return 0;
     switch (n->primitive) {
-    case PRIMITIVE_exp: case PRIMITIVE_exp2: case PRIMITIVE_sigmoid: case PRIMITIVE_silu: case PRIMITIVE_softplus: case PRIMITIVE_log: return 1;
+    case PRIMITIVE_exp: case PRIMITIVE_exp2: case PRIMITIVE_sigmoid: case PRIMITIVE_softplus:
+        return n->dtype == OL_FLOAT32 || n->dtype == OL_BFLOAT16;
+    case PRIMITIVE_silu: case PRIMITIVE_log: return n->dtype == OL_FLOAT32;
     default: return 0;
     }
 }
@@ -168,7 +170,8 @@ static void put_statement(writer *w, const instruction *in, int indent)
         return;
     }
     if (is_quick(w, n)) {
-        text_add(w->t, "%*skernel_%s_f32(v%u, v%u);\n", indent, "", primitive_table[n->primitive].name, in->node, n->operands[0]);
+        text_add(w->t, "%*skernel_%s_%s(v%u, v%u);\n", indent, "", primitive_table[n->primitive].name, suffixes[n->dtype], in->node,
+                 n->operands[0]);
         return;
     }
     ol_dtype operand = graph_dtype(w->g, n->operands[n->kind == NODE_BROADCAST_LIKE ? 0 : n->n_operands - 1]);

@@ -9,6 +9,16 @@ static inline double fake_vague(double x, unsigned long long bits) {
     return x + x * ((double)(int)(bits >> 32) * 0x1p-51);
 }
 
+/* |e| < 2^-21, rounding to float32 included. */
+static inline float fake_ex2_approx_ftz_f32(float x) {
+    unsigned bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    if (x != x) return x;
+    double exact = x > 128 ? __builtin_inf() : x < -150 ? 0 : __builtin_exp2((double)x);
+    float r = (float)((fake_vague(exact, bits) - exact) * 0.3125 + exact);
+    return exact > 0x1p128 ? __builtin_inff() : r < 0x1p-126f ? 0 : r;
+}
+
 static inline float fake_rcp_approx_ftz_f32(float x) {
     unsigned bits;
     __builtin_memcpy(&bits, &x, sizeof bits);
@@ -57,11 +67,12 @@ static inline float fake_cvt_f32_f16(unsigned short x) {
     return x & 0x8000 ? -magnitude : magnitude;
 }
 
-static inline unsigned short fake_cvt_rn_bf16_f32(float x) {
+/* Of a pair whose lower one is 0. */
+static inline unsigned fake_cvt_rn_bf16x2_f32(float x) {
     unsigned bits;
     __builtin_memcpy(&bits, &x, sizeof bits);
-    if (x != x) return 0x7fff;
-    return (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    if (x != x) return 0x7fff0000;
+    return (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
 }
 
 #endif

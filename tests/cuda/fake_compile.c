@@ -46,8 +46,8 @@ static void write_rows(FILE *f, const char *source)
     }
 }
 
-/* Writes the text with its assembly, one instruction of one operand at a time, as calls of fake_assembly.h's functions; the address of
- * the kernel's parameter as that. */
+/* Writes the text with its assembly, one instruction of one operand at a time, and perhaps a 0, as calls of fake_assembly.h's functions;
+ * the address of the kernel's parameter as that. */
 static void write_without_assembly(FILE *f, const char *text)
 {
     char instruction[64], result[64], operand[64];
@@ -60,8 +60,10 @@ static void write_without_assembly(FILE *f, const char *text)
             text += length;
             continue;
         }
-        if (sscanf(next, "asm(\"%63[a-z0-9.] %%0, %%1;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%63[^)]))%n", instruction, result,
-                   operand, &length) != 3 || !length) {
+        if ((sscanf(next, "asm(\"%63[a-z0-9.] %%0, %%1;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%63[^)]))%n", instruction, result,
+                    operand, &length) != 3 || !length) &&
+            (sscanf(next, "asm(\"%63[a-z0-9.] %%0, %%1, 0f00000000;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%63[^)]))%n", instruction,
+                    result, operand, &length) != 3 || !length)) {
             fputc(*text++, f);           /* left to the compiler to refuse */
             continue;
         }
