@@ -17,7 +17,7 @@ SECTIONS = {
     "tests": ("tests", 120),
     "parity": ("graphs", 120),
     "golden": ("cases", 600),
-    "sanitizer": ("programs without an error", 300),
+    "sanitizer": ("programs without an error", 900),
     "digests": ("digests", 300),
     "bench": ("runs", 1200),
 }
