@@ -429,7 +429,7 @@ def half_rates(results):
     there, back = rows["astype to float32"]["onelaunch", "float16", level], rows["astype to float16"]["onelaunch", "float32", level]
     return (
         "Where 16 bits are not 2.5 times as fast as float32: no level computes in 16 bits itself, so that 16-bit primitives convert besides.\n"
-        "Float32 arithmetic and comparisons already run at the speed of loads and stores. Float32's exp, log, sigmoid and silu take a quick\n"
+        "Float32 arithmetic and comparisons are a load, an instruction or two and a store each. Float32's exp, log, sigmoid and silu take a quick\n"
         f"evaluation first: 2.5 times its exp would be {wanted:.1f} elements per ns at {level}, where float16 to float32 and back, one after the\n"
         f"other, come to {1 / (1 / there + 1 / back):.1f}. At the baseline level (SSE2) float16 is converted with integer instructions."
     )

@@ -296,7 +296,8 @@ static void put_group_function(writer *w)
                    "#define PLACE(t) kernel_place(generic, at, %zu, t, view##t, column##t, column, row)\n\n"
                    "/* The columns [first, last) of a group, as far as they are this thread's. */\n"
                    "template <int N, bool FAR, bool MAPPED>\n"
-                   "static __device__ __forceinline__ void %s_columns(const uint64_t *words, const uint64_t *generic, const uint64_t *group, uint32_t thread, uint64_t first,\n                                                    uint64_t last) {\n",
+                   "static __device__ __forceinline__ void %s_columns(const uint64_t *words, const uint64_t *generic, const uint64_t *group, "
+                   "uint32_t thread,\n                                                    uint64_t first, uint64_t last) {\n",
              kernel_cluster_words(k), k->name);
     for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
         text_add(w->t, "    const uint64_t *view%d = kernel_view<MAPPED>(words, group, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
@@ -331,7 +332,9 @@ static void put_group_function(writer *w)
 static void put_choice(writer *w)
 {
     const kernel *k = w->k;
-    text_add(w->t, "template <bool MAPPED> static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *generic, const uint64_t *group, uint32_t thread) {\n"
+    text_add(w->t, "template <bool MAPPED>\n"
+                   "static __device__ __forceinline__ void %s_group(const uint64_t *words, const uint64_t *generic, const uint64_t *group,\n"
+                   "                                                uint32_t thread) {\n"
                    "    const uint64_t n_columns = group[GROUP_ROW];\n",
              k->name);
     if (k->tier == KERNEL_FAR) {
@@ -379,7 +382,8 @@ static void put_kernel_function(writer *w)
     text_add(w->t, "    const uint64_t *group = words + WORDS_HEAD;\n"
                    "    for (uint32_t g = 0, first = 0; g < kernel_lower(words[WORDS_GROUPS]); g++, group += GROUP_CLUSTERS + %zu) {\n"
                    "        const uint32_t last = kernel_lower(group[GROUP_BLOCKS]);\n"
-                   "        if (blockIdx.x >= first && blockIdx.x < last) %s_group<true>(words, generic, group, (blockIdx.x - first) * blockDim.x + threadIdx.x);\n"
+                   "        if (blockIdx.x >= first && blockIdx.x < last)\n"
+                   "            %s_group<true>(words, generic, group, (blockIdx.x - first) * blockDim.x + threadIdx.x);\n"
                    "        if (kernel_upper(words[WORDS_GROUPS])) __syncthreads();\n"
                    "        else first = last;\n"
                    "    }\n"
