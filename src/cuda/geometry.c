@@ -188,6 +188,8 @@ static void put_group(filler *f, const space *s)
     group[GROUP_HOISTED] = hoisted_bits(s, f->k, n_rows);
     group[GROUP_BLOCKS] = pack(0, f->n_words);
     choose_threads(f, group, (uint64_t)(row / lanes), (uint64_t)n_rows);
+    if (f->k->ahead && !f->mapped && row % lanes == 0 && group[GROUP_THREADS] == pack((uint64_t)(row / lanes), (uint64_t)n_rows))
+        group[GROUP_FLAGS] |= GROUP_ONCE;
     if (f->mapped) {
         uint64_t *clusters = group + GROUP_CLUSTERS, *map = clusters + kernel_cluster_words(f->k);
         for (size_t i = 0; i < f->k->n_instructions; i++)

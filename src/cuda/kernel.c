@@ -9,9 +9,10 @@
 #define INLINED_INSTRUCTIONS 48          /* of a program that is inlined: the compiler's time grows with them */
 #define HOISTED_COST 8                   /* of a value that is worth hoisting: in units of primitives.def */
 #define COSTLY 64                        /* of a program with few values of memory to what is computed, in the same units */
-#define COSTLY_BLOCKS 3                  /* of a multiprocessor, that its registers must allow: 80 a thread */
+#define COSTLY_BLOCKS 2                  /* of a multiprocessor, that its registers must allow: 128 a thread */
 #define FULL_TENSORS 16                  /* of a kernel of that tier, at most: under a second to compile; and so for the next one */
 #define PLAIN_TENSORS 48
+#define AHEAD_BYTES 64                   /* of loads, for which registers are found twice */
 #define LANES_INSTRUCTIONS 256           /* of a program whose threads take several elements: registers */
 
 /* ---- Clusters: by refinement of "all in one", output by output. Costs the sum of what the outputs reach. ---- */
@@ -184,6 +185,10 @@ ol_status kernel_create(const graph *g, const program *p, const dependencies *d,
     k->lanes = choose_lanes(k, g, p, is_costly);
     k->n_blocks = is_costly && k->lanes > 1 ? COSTLY_BLOCKS : 1;
     k->called = k->n_instructions > INLINED_INSTRUCTIONS;
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (p->instructions[i].kind == INSTRUCTION_LOAD)
+            k->load_bytes += (size_t)k->lanes * dtype_sizes[p->instructions[i].dtype];
+    k->ahead = k->tier == KERNEL_FULL && !k->called && k->load_bytes <= AHEAD_BYTES;
     k->n_words = most_words(k, g, d);
     k->far = k->n_words > largest;
     *out = k;

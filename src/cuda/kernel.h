@@ -25,6 +25,8 @@ typedef struct kernel {
     kernel_tier tier;
     int lanes;                           /* elements of a thread where GROUP_LANES is set; a power of two */
     int n_blocks;                        /* of a multiprocessor at once, at least: what bounds the registers */
+    size_t load_bytes;                   /* of a thread's loads of one row */
+    int ahead;                           /* they are few: registers hold those of two rows (kernel_ahead.c) */
     int called;                          /* primitives are called, not inlined: the program is long */
     size_t n_words;                      /* at most passed */
     int far;                             /* they are passed by pointer */

@@ -69,6 +69,25 @@ KERNEL_FN uint16_t kernel_narrow_bf16(float x) {
     return (uint16_t)(r >> 16);
 }
 
+/* Two that may be NaN, the first in the lower half. */
+KERNEL_FN uint32_t kernel_narrow_pair_bf16(float low, float high) {
+    uint32_t r;
+    if (kernel_architecture >= 800) {
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    } else {
+        r = low == low ? kernel_narrow_bf16(low) : 0x7fc0u;
+        r |= (high == high ? (uint32_t)kernel_narrow_bf16(high) : 0x7fc0u) << 16;
+    }
+    return r;
+}
+
+KERNEL_FN uint32_t kernel_narrow_pair_f16(float low, float high) {
+    uint32_t r;
+    if (kernel_architecture >= 800) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+    else r = kernel_narrow_f16(low) | (uint32_t)kernel_narrow_f16(high) << 16;
+    return r;
+}
+
 /* A parameter's place as an address that functions can be passed. Compilers do that by themselves, but NVRTC 13.0 forgot it where
  * an address went only to functions; so no address that it knows to be a parameter's goes to a function that is not inlined. */
 KERNEL_FN const uint64_t *kernel_generic(uint64_t x) {

@@ -1,17 +1,23 @@
-/* The float32 primitives of num_quick64.h on the elements of a thread: the few that the short evaluation leaves open are done again by
- * num_<name>_f32, which is called, so that its text is compiled once and its registers do not count against the short one's. */
+/* Primitives that have a short evaluation, on the elements of a thread. kernel_try_<name>_<dtype> notes which elements that leaves
+ * open; kernel_<name>_<dtype> gives those what num_<name>_<dtype> gives, which is called, so that its text is compiled once and its
+ * registers do not count against the short one's. */
 
+/* float32: kernel_float32.h. */
 #define KERNEL_QUICK(name)                                                                                                    \
-    static __device__ __noinline__ float kernel_exact_##name(float x) { return num_##name##_f32(x); }                         \
-    template <int N> KERNEL_FN void kernel_##name##_f32(float (&y)[N], const float (&x)[N]) {                                 \
-        uint32_t open = 0;                                                                                                    \
+    template <int N> KERNEL_FN void kernel_try_##name##_f32(float (&y)[N], const float (&x)[N], bool (&open)[N]) {            \
         KERNEL_UNROLL for (int i = 0; i < N; i++) {                                                                           \
-            num_quick32 quick = num_##name##_quick32(x[i]);                                                                   \
+            kernel_quick32 quick = kernel_quick_##name(x[i]);                                                                 \
             y[i] = quick.value;                                                                                               \
-            open |= quick.open >> 31 << i;                                                                                    \
+            open[i] |= quick.open;                                                                                            \
         }                                                                                                                     \
-        if (open) {                                                                                                           \
-            KERNEL_UNROLL for (int i = 0; i < N; i++) if (open >> i & 1) y[i] = kernel_exact_##name(x[i]);                    \
+    }                                                                                                                         \
+    static __device__ __noinline__ float kernel_exact_##name##_f32(float x) { return num_##name##_f32(x); }                   \
+    template <int N> KERNEL_FN void kernel_##name##_f32(float (&y)[N], const float (&x)[N]) {                                 \
+        bool open[N] = {}, any = false;                                                                                       \
+        kernel_try_##name##_f32(y, x, open);                                                                                  \
+        KERNEL_UNROLL for (int i = 0; i < N; i++) any |= open[i];                                                             \
+        if (any) {                                                                                                            \
+            KERNEL_UNROLL for (int i = 0; i < N; i++) if (open[i]) y[i] = kernel_exact_##name##_f32(x[i]);                    \
         }                                                                                                                     \
     }
 
@@ -22,19 +28,24 @@ KERNEL_QUICK(silu)
 KERNEL_QUICK(softplus)
 KERNEL_QUICK(log)
 
-/* The bfloat16 primitives of kernel_bf16.h, likewise. */
+/* bfloat16: kernel_bf16.h. */
 #define KERNEL_NEAR(name)                                                                                                     \
-    static __device__ __noinline__ uint16_t kernel_exact_##name##_bf16(uint16_t x) { return num_##name##_bf16(x); }           \
-    template <int N> KERNEL_FN void kernel_##name##_bf16(uint16_t (&y)[N], const uint16_t (&x)[N]) {                          \
-        bool open = false;                                                                                                    \
+    template <int N>                                                                                                          \
+    KERNEL_FN void kernel_try_##name##_bf16(kernel_halves<uint16_t, N> &y, const kernel_halves<uint16_t, N> &x, bool (&open)[N]) { \
+        float wide[N];                                                                                                        \
         KERNEL_UNROLL for (int i = 0; i < N; i++) {                                                                           \
-            const float wide = num_widen_bf16(x[i]);                                                                          \
-            y[i] = kernel_narrow_bf16(kernel_near_##name(wide));                                                              \
-            open |= !(wide >= KERNEL_BF16_LEAST(name));                                                                       \
+            wide[i] = kernel_near_##name(num_widen_bf16(x[i]));                                                               \
+            open[i] |= kernel_is_open_##name(num_widen_bf16(x[i]));                                                           \
         }                                                                                                                     \
-        if (open) {                                                                                                           \
-            KERNEL_UNROLL for (int i = 0; i < N; i++)                                                                         \
-                if (!(num_widen_bf16(x[i]) >= KERNEL_BF16_LEAST(name))) y[i] = kernel_exact_##name##_bf16(x[i]);              \
+        kernel_narrow_all_bf16(y, wide);                                                                                      \
+    }                                                                                                                         \
+    static __device__ __noinline__ uint16_t kernel_exact_##name##_bf16(uint16_t x) { return num_##name##_bf16(x); }           \
+    template <int N> KERNEL_FN void kernel_##name##_bf16(kernel_halves<uint16_t, N> &y, const kernel_halves<uint16_t, N> &x) { \
+        bool open[N] = {}, any = false;                                                                                       \
+        kernel_try_##name##_bf16(y, x, open);                                                                                 \
+        KERNEL_UNROLL for (int i = 0; i < N; i++) any |= open[i];                                                             \
+        if (any) {                                                                                                            \
+            KERNEL_UNROLL for (int i = 0; i < N; i++) if (open[i]) kernel_replace(y, i, kernel_exact_##name##_bf16(x[i]));    \
         }                                                                                                                     \
     }
 

@@ -148,6 +148,8 @@ KERNEL_CALLED char *kernel_find(KERNEL_FAR_PARAMETERS) {
     return (char *)p;
 }
 
+#include "kernel_halves.h"
+
 /* An element's bits. */
 template <int SIZE> struct kernel_bits { typedef uint64_t type; };
 template <> struct kernel_bits<4> { typedef uint32_t type; };
@@ -210,6 +212,33 @@ template <class T, int N> KERNEL_FN void kernel_store(const T (&x)[N], const ker
     KERNEL_UNROLL for (int i = 0; i < block::PIECES; i++) ((kernel_piece<block::SIZE> *)at.p)[i] = b.pieces[i];
 }
 
+/* Of 16 bits. */
+template <class T, int N> KERNEL_FN void kernel_load(kernel_halves<T, N> &x, const kernel_near_place &at) {
+    if (kernel_upper(at.view[VIEW_STEP]) & VIEW_SAME) {
+        const uint32_t same = *(const uint16_t *)at.p * 0x10001u;
+        KERNEL_UNROLL for (int i = 0; i < N / 2; i++) x.words[i] = same;
+    } else {
+        typedef kernel_block<uint32_t, N / 2> block;
+        block b;
+        KERNEL_UNROLL for (int i = 0; i < block::PIECES; i++) b.pieces[i] = ((const kernel_piece<block::SIZE> *)at.p)[i];
+        KERNEL_UNROLL for (int i = 0; i < N / 2; i++) x.words[i] = b.elements[i];
+    }
+}
+template <class T> KERNEL_FN void kernel_load(kernel_halves<T, 1> &x, const kernel_near_place &at) { x.words[0] = *(const uint16_t *)at.p; }
+
+template <class T, int N> KERNEL_FN void kernel_store(const kernel_halves<T, N> &x, const kernel_near_place &at) {
+    typedef kernel_block<uint32_t, N / 2> block;
+    block b;
+    KERNEL_UNROLL for (int i = 0; i < N / 2; i++) b.elements[i] = x.words[i];
+    KERNEL_UNROLL for (int i = 0; i < block::PIECES; i++) ((kernel_piece<block::SIZE> *)at.p)[i] = b.pieces[i];
+}
+template <class T> KERNEL_FN void kernel_store(const kernel_halves<T, 1> &x, const kernel_near_place &at) {
+    *(uint16_t *)at.p = (uint16_t)x.words[0];
+}
+
+template <class T, int N> KERNEL_FN void kernel_copy(T (&y)[N], const T (&x)[N]) { KERNEL_UNROLL for (int i = 0; i < N; i++) y[i] = x[i]; }
+template <class T, int N> KERNEL_FN void kernel_copy(kernel_halves<T, N> &y, const kernel_halves<T, N> &x) { y = x; }
+
 /* One element of a far group. */
 template <class T> KERNEL_CALLED T kernel_far_load(KERNEL_FAR_PARAMETERS) {
     return kernel_get<T>(kernel_find(generic, at, clusters, tensor, column, row));
@@ -220,6 +249,13 @@ template <class T> KERNEL_CALLED void kernel_far_store(KERNEL_FAR_PARAMETERS, T 
 
 template <class T> KERNEL_FN void kernel_load(T (&x)[1], const kernel_far_place &at) { x[0] = kernel_far_load<T>(KERNEL_FAR_ARGUMENTS(at)); }
 template <class T> KERNEL_FN void kernel_store(const T (&x)[1], const kernel_far_place &at) { kernel_far_store<T>(KERNEL_FAR_ARGUMENTS(at), x[0]); }
+template <class T> KERNEL_FN void kernel_load(kernel_halves<T, 1> &x, const kernel_far_place &at) {
+    x.words[0] = kernel_far_load<uint16_t>(KERNEL_FAR_ARGUMENTS(at));
+}
+template <class T> KERNEL_FN void kernel_store(const kernel_halves<T, 1> &x, const kernel_far_place &at) {
+    kernel_far_store<uint16_t>(KERNEL_FAR_ARGUMENTS(at), (uint16_t)x.words[0]);
+}
 
 #include "kernel_bf16.h"
+#include "kernel_float32.h"
 #include "kernel_quick.h"

@@ -1,45 +1,23 @@
 /* From a composite's program to the text of its kernel.
  *
- * The text is one function template over N, the elements that a thread takes at a time, FAR, whether offsets need all generality,
- * and MAPPED (words.h); and what calls it for the group of the thread's block:
+ * A value is N elements of a row side by side. What walks over the elements are functions, templates over N, FAR, whether offsets
+ * need all generality, and MAPPED (words.h), which the kernel calls for the group of a thread's block:
  *
  *     for the columns of this thread                       N elements side by side in a row
  *         for the rows of this thread
  *             loads, operations, stores                    in ifs by the outputs that need them; what is the same for every
  *                                                          row ("hoisted", decided by the shapes of a replay) at the first one
  *
- * A value is an array of N. Where registers allow it all loads come first: the GPU waits where a loaded value is used, so that
- * loads with nothing between them wait together. Every load of an element comes before the stores to it, which in-place outputs need. The compiler's
- * time grows with the text, so nothing is written twice. */
+ * Of a kernel whose loads are few they are written by kernel_ahead.c, else here, loads first where registers allow it: the GPU waits
+ * where a loaded value is used, so that loads with nothing between them wait together. Every load of an element comes before the
+ * stores to it, which in-place outputs need. The compiler's time grows with the text. */
 #include "cuda/device_text.h"
-#include "cuda/kernel.h"
+#include "cuda/kernel_writer.h"
 #include "dtype.h"
 #include "status.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-typedef struct writer {
-    const kernel *k;
-    const graph *g;
-    const program *p;
-    text *t;
-    uint8_t *needed;                     /* by instruction: in the loop over rows, not only inside of a hoisted value */
-    uint64_t *parts_of;                  /* by instruction: the hoistable values that it is a part of, by their bits */
-    int loads_first;                     /* all loads come before what is computed, so that none waits for another's use */
-    uint32_t *tree;                      /* by node: the instruction + 1 whose tree it was last found to be in */
-    uint32_t *instruction_of;            /* by node */
-    uint32_t *stack;
-} writer;
-
-static const char *const suffixes[OL_DTYPE_COUNT] = { "b8", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64", "f16", "bf16", "f32" };
-static const char *const types[OL_DTYPE_COUNT] = {
-    "uint8_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t", "int8_t", "int16_t", "int32_t", "int64_t", "uint16_t", "uint16_t", "float",
-};
-
-static const instruction *instruction_at(const writer *w, size_t i) { return &w->p->instructions[i]; }
-static const node *node_at(const writer *w, uint32_t n) { return &w->g->nodes[n]; }
-static int is_hoistable(const writer *w, uint32_t n) { return w->k->hoisted[w->instruction_of[n]] >= 0; }
 
 /* ---- What is computed where ---- */
 
@@ -55,7 +33,7 @@ static void mark_tree(writer *w, size_t i)
         const node *n = node_at(w, w->stack[--n_stack]);
         for (int o = 0; o < node_reads(n); o++) {
             uint32_t operand = n->operands[o];
-            if (is_hoistable(w, operand))
+            if (w->k->hoisted[w->instruction_of[operand]] >= 0)
                 w->needed[w->instruction_of[operand]] |= w->needed[i];
             else if (w->tree[operand] != i + 1) {
                 w->tree[operand] = (uint32_t)i + 1;
@@ -85,117 +63,28 @@ static void mark_needed(writer *w)
     }
 }
 
-/* ---- Statements ---- */
+/* ---- A row ---- */
 
-static void put_constant(writer *w, const instruction *in)
+int writer_is_early(const writer *w, size_t i)
 {
-    if (in->dtype == OL_FLOAT32)
-        text_add(w->t, "    const float v%u = num_from_bits32(0x%08xu);\n", in->node, (unsigned)in->payload);
-    else
-        text_add(w->t, "    const %s v%u = (%s)0x%" PRIx64 "ull;\n", types[in->dtype], in->node, types[in->dtype], in->payload);
+    return w->loads_first && instruction_at(w, i)->kind == INSTRUCTION_LOAD;
 }
 
-static void put_declaration(writer *w, const instruction *in, int indent)
+int writer_is_value(const writer *w, size_t i)
 {
-    text_add(w->t, "%*s%s v%u[N];\n", indent, "", types[in->dtype], in->node);
+    return (w->needed[i] || (writer_is_early(w, i) && w->parts_of[i])) && instruction_at(w, i)->kind != INSTRUCTION_CONSTANT;
 }
 
-static void put_operand(writer *w, uint32_t n)
+/* Opens, keeps or closes the if around what belongs to one cluster. */
+static void put_cluster(writer *w, uint32_t *open, uint32_t cluster, int indent)
 {
-    text_add(w->t, node_at(w, n)->kind == NODE_CONSTANT ? "v%u" : "v%u[i]", n);
-}
-
-/* Whether the node is a primitive that is done for all elements of a thread at once (kernel_quick.h). */
-static int is_quick(const writer *w, const node *n)
-{
-    if (n->kind != NODE_PRIMITIVE || node_at(w, n->operands[0])->kind == NODE_CONSTANT)
-        return 0;
-    switch (n->primitive) {
-    case PRIMITIVE_exp: case PRIMITIVE_exp2: case PRIMITIVE_sigmoid: case PRIMITIVE_softplus:
-        return n->dtype == OL_FLOAT32 || n->dtype == OL_BFLOAT16;
-    case PRIMITIVE_silu: case PRIMITIVE_log: return n->dtype == OL_FLOAT32;
-    default: return 0;
-    }
-}
-
-static int is_output(const writer *w, uint32_t n)
-{
-    for (int32_t o = 0; o < w->g->n_outputs; o++)
-        if (w->g->outputs[o] == n)
-            return 1;
-    return 0;
-}
-
-/* An operation of one instruction, without making a NaN canonical: for values that no output shows, since every primitive takes
- * any NaN for one and makes its own canonical. NULL where there is none. */
-static const char *bare_operation(const node *n, ol_dtype operand)
-{
-    if (n->dtype != OL_FLOAT32)
-        return NULL;
-    if (n->kind == NODE_ASTYPE && operand == OL_BFLOAT16)
-        return "num_widen_bf16";
-    if (n->kind == NODE_ASTYPE && operand == OL_FLOAT16)
-        return "num_widen_f16";
-    if (n->kind != NODE_PRIMITIVE || operand != OL_FLOAT32)
-        return NULL;
-    switch (n->primitive) {
-    case PRIMITIVE_negative: return "-";
-    case PRIMITIVE_add: return "+";
-    case PRIMITIVE_subtract: return "-";
-    case PRIMITIVE_multiply: return "*";
-    default: return NULL;
-    }
-}
-
-static void put_bare(writer *w, const node *n, const char *operation)
-{
-    if (n->n_operands == 2) {
-        put_operand(w, n->operands[0]);
-        text_add(w->t, " %s ", operation);
-        put_operand(w, n->operands[1]);
-        text_add(w->t, ";\n");
-    } else {
-        text_add(w->t, "%s(", operation);
-        put_operand(w, n->operands[0]);
-        text_add(w->t, ");\n");
-    }
-}
-
-/* The statement that gives a declared value its elements. */
-static void put_statement(writer *w, const instruction *in, int indent)
-{
-    const node *n = node_at(w, in->node);
-    if (in->kind == INSTRUCTION_LOAD) {
-        text_add(w->t, "%*skernel_load(v%u, PLACE(%u));\n", indent, "", in->node, (unsigned)in->payload);
+    if (w->k->n_clusters < 2 || *open == cluster)
         return;
-    }
-    if (is_quick(w, n)) {
-        text_add(w->t, "%*skernel_%s_%s(v%u, v%u);\n", indent, "", primitive_table[n->primitive].name, suffixes[n->dtype], in->node,
-                 n->operands[0]);
-        return;
-    }
-    ol_dtype operand = graph_dtype(w->g, n->operands[n->kind == NODE_BROADCAST_LIKE ? 0 : n->n_operands - 1]);
-    const char *bare = is_output(w, in->node) ? NULL : bare_operation(n, operand);
-    text_add(w->t, "%*sLANES v%u[i] = ", indent, "", in->node);
-    if (bare) {
-        put_bare(w, n, bare);
-        return;
-    }
-    if (n->kind == NODE_PRIMITIVE)
-        text_add(w->t, "num_%s_%s(", primitive_table[n->primitive].name, suffixes[operand]);
-    else
-        text_add(w->t, "num_astype_%s_%s(", suffixes[operand], suffixes[n->dtype]);
-    for (int o = 0; o < node_reads(n); o++) {
-        text_add(w->t, o ? ", " : "");
-        put_operand(w, n->operands[o]);
-    }
-    text_add(w->t, ");\n");
-}
-
-/* Whether it is a load that comes first. */
-static int is_early(const writer *w, const instruction *in)
-{
-    return w->loads_first && in->kind == INSTRUCTION_LOAD;
+    if (*open != NODE_NONE)
+        text_add(w->t, "%*s}\n", indent, "");
+    if (cluster != NODE_NONE)
+        text_add(w->t, "%*sif (!MAPPED || (group[GROUP_CLUSTERS + %u] >> %u & 1)) {\n", indent, "", cluster / 64, cluster % 64);
+    *open = cluster;
 }
 
 /* A hoistable value with what it alone is made of, unless an earlier row's is kept. */
@@ -206,8 +95,8 @@ static void put_hoistable(writer *w, size_t i, int indent)
     text_add(w->t, "%*sif (!(kept >> %d & 1)) {\n", indent, "", w->k->hoisted[i]);
     for (size_t j = 0; j < i; j++) {
         const instruction *part = instruction_at(w, j);
-        if (w->tree[part->node] == i + 1 && part->kind != INSTRUCTION_CONSTANT && !is_early(w, part)) {
-            put_declaration(w, part, indent + 4);
+        if (w->tree[part->node] == i + 1 && part->kind != INSTRUCTION_CONSTANT && !writer_is_early(w, j)) {
+            put_declaration(w, part, "v", indent + 4);
             put_statement(w, part, indent + 4);
         }
     }
@@ -215,116 +104,99 @@ static void put_hoistable(writer *w, size_t i, int indent)
     text_add(w->t, "%*s}\n", indent, "");
 }
 
-/* ---- The loop over rows ---- */
-
-/* Opens, keeps or closes the if around what belongs to one cluster. */
-static void enter_cluster(writer *w, uint32_t *open, uint32_t cluster)
-{
-    if (w->k->n_clusters < 2 || *open == cluster)
-        return;
-    if (*open != NODE_NONE)
-        text_add(w->t, "            }\n");
-    if (cluster != NODE_NONE)
-        text_add(w->t, "            if (!MAPPED || (group[GROUP_CLUSTERS + %u] >> %u & 1)) {\n", cluster / 64, cluster % 64);
-    *open = cluster;
-}
-
-/* The loads, each where something that is computed needs it. */
-static void put_loads(writer *w)
+/* Each load where something that is computed needs it. */
+void put_early_loads(writer *w, const char *prefix, const char *row, const char *kept, int indent)
 {
     uint32_t open = NODE_NONE;
-    int indent = w->k->n_clusters < 2 ? 12 : 16;
+    int inner = w->k->n_clusters < 2 ? indent : indent + 4;
     for (size_t i = 0; i < w->k->n_instructions; i++) {
-        const instruction *in = instruction_at(w, i);
-        if (!is_early(w, in) || (!w->needed[i] && !w->parts_of[i]))
+        if (!writer_is_early(w, i) || !writer_is_value(w, i))
             continue;
-        enter_cluster(w, &open, w->k->cluster[i]);
+        put_cluster(w, &open, w->k->cluster[i], indent);
         if (w->k->hoisted[i] >= 0)
-            text_add(w->t, "%*sif (!(kept >> %d & 1))\n    ", indent, "", w->k->hoisted[i]);
+            text_add(w->t, "%*sif (!(%s >> %d & 1))\n    ", inner, "", kept, w->k->hoisted[i]);
         else if (!w->needed[i])
-            text_add(w->t, "%*sif (~kept & 0x%" PRIx64 "ull)\n    ", indent, "", w->parts_of[i]);
-        put_statement(w, in, indent);
+            text_add(w->t, "%*sif (~%s & 0x%" PRIx64 "ull)\n    ", inner, "", kept, w->parts_of[i]);
+        put_load(w, instruction_at(w, i), prefix, row, inner);
     }
-    enter_cluster(w, &open, NODE_NONE);
+    put_cluster(w, &open, NODE_NONE, indent);
 }
 
-static void put_values(writer *w)
+void put_values(writer *w, int indent)
 {
     uint32_t open = NODE_NONE;
-    int indent = w->k->n_clusters < 2 ? 12 : 16;
+    int inner = w->k->n_clusters < 2 ? indent : indent + 4;
     for (size_t i = 0; i < w->k->n_instructions; i++) {
-        const instruction *in = instruction_at(w, i);
-        if ((w->needed[i] || (is_early(w, in) && w->parts_of[i])) && in->kind != INSTRUCTION_CONSTANT && w->k->hoisted[i] < 0)
-            put_declaration(w, in, 12);
-    }
-    if (w->loads_first)
-        put_loads(w);
-    for (size_t i = 0; i < w->k->n_instructions; i++) {
-        const instruction *in = instruction_at(w, i);
-        if (!w->needed[i] || in->kind == INSTRUCTION_CONSTANT || is_early(w, in))
+        if (!w->needed[i] || !writer_is_value(w, i) || writer_is_early(w, i))
             continue;
-        enter_cluster(w, &open, w->k->cluster[i]);
+        put_cluster(w, &open, w->k->cluster[i], indent);
         if (w->k->hoisted[i] >= 0)
-            put_hoistable(w, i, indent);
+            put_hoistable(w, i, inner);
         else
-            put_statement(w, in, indent);
+            put_statement(w, instruction_at(w, i), inner);
     }
-    enter_cluster(w, &open, NODE_NONE);
+    put_cluster(w, &open, NODE_NONE, indent);
 }
 
-static void put_stores(writer *w)
+void put_stores(writer *w, const char *mapped, int indent)
 {
     const graph *g = w->g;
     for (int32_t o = 0; o < g->n_outputs; o++) {
         int tensor = (int)(g->n_inputs + o);
-        text_add(w->t, "            if (kernel_has<MAPPED>(group, %zu, %d)) kernel_store(v%u, PLACE(%d));\n", kernel_cluster_words(w->k), tensor,
-                 g->outputs[o], tensor);
+        text_add(w->t, "%*sif (kernel_has<%s>(group, %zu, %d)) kernel_store(v%u, PLACE(%d, row));\n", indent, "", mapped,
+                 kernel_cluster_words(w->k), tensor, g->outputs[o], tensor);
     }
 }
 
 /* ---- The functions ---- */
 
-static void put_group_function(writer *w)
+void put_views(writer *w, const char *mapped)
 {
-    const graph *g = w->g;
+    for (int32_t i = 0; i < w->g->n_inputs + w->g->n_outputs; i++)
+        text_add(w->t, "    const uint64_t *view%d = kernel_view<%s>(words, group, %zu, %d);\n", (int)i, mapped, kernel_cluster_words(w->k), (int)i);
+    text_add(w->t, "    const uint32_t column_threads = kernel_lower(group[GROUP_THREADS]), row_threads = kernel_upper(group[GROUP_THREADS]);\n"
+                   "    const kernel_start start = kernel_start_of(group, thread);\n"
+                   "    const uint32_t at = (uint32_t)(group - words);\n"
+                   "    if (start.row >= row_threads) return;\n");
+}
+
+void put_columns(writer *w, const char *far, int indent)
+{
+    for (int32_t i = 0; i < w->g->n_inputs + w->g->n_outputs; i++)
+        text_add(w->t, "%*skernel_column<%s> column%d;\n%*skernel_start_column(column%d, view%d, column);\n", indent, "", far, (int)i, indent, "",
+                 (int)i, (int)i);
+}
+
+static void put_columns_function(writer *w)
+{
     const kernel *k = w->k;
-    int hoisted_bits = 32;
-    for (size_t i = 0; i < k->n_instructions; i++)
-        if (k->hoisted[i] >= 32)
-            hoisted_bits = 64;
-    text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n"
-                   "#define PLACE(t) kernel_place(generic, at, %zu, t, view##t, column##t, column, row)\n\n"
-                   "/* The columns [first, last) of a group, as far as they are this thread's. */\n"
+    text_add(w->t, "/* The columns [first, last) of a group, as far as they are this thread's. */\n"
                    "template <int N, bool FAR, bool MAPPED>\n"
-                   "static __device__ __forceinline__ void %s_columns(const uint64_t *words, const uint64_t *generic, const uint64_t *group, "
-                   "uint32_t thread,\n                                                    uint64_t first, uint64_t last) {\n",
-             kernel_cluster_words(k), k->name);
-    for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
-        text_add(w->t, "    const uint64_t *view%d = kernel_view<MAPPED>(words, group, %zu, %d);\n", (int)i, kernel_cluster_words(k), (int)i);
+                   "static __device__ __forceinline__ void %s_columns(const uint64_t *words, const uint64_t *generic, const uint64_t *group,\n"
+                   "                                                    uint32_t thread, uint64_t first, uint64_t last) {\n",
+             k->name);
+    put_views(w, "MAPPED");
+    put_constants(w);
     text_add(w->t, "    typedef typename kernel_count<FAR>::type count;\n"
                    "    const count n_rows = (count)group[GROUP_ROWS];\n"
                    "    const uint%d_t hoisted = (uint%d_t)group[GROUP_HOISTED];\n"
-                   "    const uint32_t column_threads = kernel_lower(group[GROUP_THREADS]), row_threads = kernel_upper(group[GROUP_THREADS]);\n"
-                   "    const kernel_start start = kernel_start_of(group, thread);\n"
-                   "    const uint32_t at = (uint32_t)(group - words);\n"
-                   "    if (start.row >= row_threads) return;\n",
-             hoisted_bits, hoisted_bits);
-    for (size_t i = 0; i < k->n_instructions; i++)
-        if (instruction_at(w, i)->kind == INSTRUCTION_CONSTANT)
-            put_constant(w, instruction_at(w, i));
-    text_add(w->t, "    for (count column = (count)first + (count)start.column * N; column < (count)last; column += (count)column_threads * N) {\n");
-    for (int32_t i = 0; i < g->n_inputs + g->n_outputs; i++)
-        text_add(w->t, "        kernel_column<FAR> column%d;\n        kernel_start_column(column%d, view%d, column);\n", (int)i, (int)i, (int)i);
+                   "    for (count column = (count)first + (count)start.column * N; column < (count)last; column += (count)column_threads * N) {\n",
+             w->hoisted_bits, w->hoisted_bits);
+    put_columns(w, "FAR", 8);
     for (size_t i = 0; i < k->n_instructions; i++)
         if (k->hoisted[i] >= 0)
-            put_declaration(w, instruction_at(w, i), 8);
+            put_declaration(w, instruction_at(w, i), "v", 8);
     text_add(w->t, "        uint%d_t kept = 0;\n"
                    "        for (count r = start.row; r < n_rows; r += row_threads) {\n"
                    "            kernel_row<FAR> row;\n"
                    "            kernel_locate(row, generic, at, group, r);\n",
-             hoisted_bits);
-    put_values(w);
-    put_stores(w);
+             w->hoisted_bits);
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (writer_is_value(w, i) && k->hoisted[i] < 0)
+            put_declaration(w, instruction_at(w, i), "v", 12);
+    put_early_loads(w, "v", "row", "kept", 12);
+    put_values(w, 12);
+    put_stores(w, "MAPPED", 12);
     text_add(w->t, "            kept = hoisted;\n        }\n    }\n}\n\n");
 }
 
@@ -356,6 +228,32 @@ static void put_choice(writer *w)
     text_add(w->t, "    if (whole < n_columns) %s_columns<1, false, MAPPED>(words, generic, group, thread, whole, n_columns);\n}\n\n", k->name);
 }
 
+/* The group is all the outputs. */
+static void put_unmapped(writer *w)
+{
+    const kernel *k = w->k;
+    text_add(w->t, "    if (!kernel_lower(words[WORDS_GROUPS])) {\n"
+                   "        const uint64_t *group = words + WORDS_HEAD;\n"
+                   "        const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;\n");
+    if (k->ahead && k->lanes > 1)
+        text_add(w->t, "        if (group[GROUP_FLAGS] & GROUP_ONCE) {\n"
+                       "            if (group[GROUP_FLAGS] & GROUP_LANES) %s_once<%d>(words, group, thread);\n"
+                       "            else %s_once<1>(words, group, thread);\n"
+                       "            return;\n"
+                       "        }\n",
+                 k->name, k->lanes, k->name);
+    else if (k->ahead)
+        text_add(w->t, "        if (group[GROUP_FLAGS] & GROUP_ONCE) {\n"
+                       "            %s_once<1>(words, group, thread);\n"
+                       "            return;\n"
+                       "        }\n",
+                 k->name);
+    text_add(w->t, "        %s_group<false>(words, words, group, thread);\n"
+                   "        return;\n"
+                   "    }\n",
+             k->name);
+}
+
 static void put_kernel_function(writer *w)
 {
     const kernel *k = w->k;
@@ -367,11 +265,7 @@ static void put_kernel_function(writer *w)
     if (!k->far)
         text_add(w->t, "    const uint64_t *words = passed.words;\n");
     if (k->tier == KERNEL_FULL)
-        text_add(w->t, "    if (!kernel_lower(words[WORDS_GROUPS])) {\n"
-                       "        %s_group<false>(words, words, words + WORDS_HEAD, blockIdx.x * blockDim.x + threadIdx.x);\n"
-                       "        return;\n"
-                       "    }\n",
-                 k->name);
+        put_unmapped(w);
     if (k->far)
         text_add(w->t, "    const uint64_t *generic = words;\n");
     else
@@ -396,13 +290,20 @@ static void put_kernel_function(writer *w)
 
 static void write_text(writer *w)
 {
-    size_t n_bytes = 0;
-    for (size_t i = 0; i < w->k->n_instructions; i++)
-        if (instruction_at(w, i)->kind == INSTRUCTION_LOAD)
-            n_bytes += (size_t)w->k->lanes * dtype_sizes[instruction_at(w, i)->dtype];
-    w->loads_first = n_bytes <= EARLY_BYTES;
+    const kernel *k = w->k;
+    w->loads_first = k->load_bytes <= EARLY_BYTES;
+    w->hoisted_bits = 32;
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (k->hoisted[i] >= 32)
+            w->hoisted_bits = 64;
     mark_needed(w);
-    put_group_function(w);
+    text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n"
+                   "#define PLACE(t, row) kernel_place(generic, at, %zu, t, view##t, column##t, column, row)\n\n",
+             kernel_cluster_words(k));
+    if (k->ahead)
+        put_ahead(w);
+    else
+        put_columns_function(w);
     put_choice(w);
     put_kernel_function(w);
 }

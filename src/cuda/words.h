@@ -37,6 +37,7 @@ enum map_bits { MAP_PRESENT = 0x8000, MAP_NUMBER = 0x7fff };
 
 enum group_flags {
     GROUP_LANES = 1,                     /* a thread takes several elements at a time, not one */
+    GROUP_ONCE = 4,                      /* each thread has one place in one row: of kernels that are `ahead` (kernel.h) */
     GROUP_FAR = 2                        /* row numbers or offsets need more than 31 bits, there are more than two outer dimensions,
                                             or a view is not aligned */
 };

@@ -67,12 +67,20 @@ static inline float fake_cvt_f32_f16(unsigned short x) {
     return x & 0x8000 ? -magnitude : magnitude;
 }
 
-/* Of a pair whose lower one is 0. */
-static inline unsigned fake_cvt_rn_bf16x2_f32(float x) {
-    unsigned bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    if (x != x) return 0x7fff0000;
-    return (bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000;
+/* The second is the lower half. */
+static inline unsigned fake_cvt_rn_bf16x2_f32(float high, float low) {
+    float both[2] = { low, high };
+    unsigned pair = 0;
+    for (int i = 0; i < 2; i++) {
+        unsigned bits;
+        __builtin_memcpy(&bits, &both[i], sizeof bits);
+        pair |= (both[i] != both[i] ? 0x7fffu : (bits + 0x7fff + (bits >> 16 & 1)) >> 16) << i * 16;
+    }
+    return pair;
+}
+
+static inline unsigned fake_cvt_rn_f16x2_f32(float high, float low) {
+    return fake_cvt_rn_f16_f32(low) | (unsigned)fake_cvt_rn_f16_f32(high) << 16;
 }
 
 #endif

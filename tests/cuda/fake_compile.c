@@ -46,11 +46,37 @@ static void write_rows(FILE *f, const char *source)
     }
 }
 
-/* Writes the text with its assembly, one instruction of one operand at a time, and perhaps a 0, as calls of fake_assembly.h's functions;
- * the address of the kernel's parameter as that. */
+/* The parts of `asm("INSTRUCTION %0, %1;" : "=r"(RESULT) : "r"(OPERAND))`, a 0 being the second operand or not, and its length. */
+static int read_one_operand(const char *text, char *instruction, char *result, char *operands, int *length)
+{
+    *length = 0;
+    if (sscanf(text, "asm(\"%63[a-z0-9.] %%0, %%1;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%63[^)]))%n", instruction, result, operands,
+               length) == 3 && *length)
+        return 1;
+    if (sscanf(text, "asm(\"%63[a-z0-9.] %%0, %%1, 0f00000000;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%63[^)]))%n", instruction, result,
+               operands, length) != 3 || !*length)
+        return 0;
+    strcat(operands, ", 0");
+    return 1;
+}
+
+/* Of one with two operands. */
+static int read_two_operands(const char *text, char *instruction, char *result, char *operands, int *length)
+{
+    char second[60];
+    *length = 0;
+    if (sscanf(text, "asm(\"%63[a-z0-9.] %%0, %%1, %%2;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%59[^)]), \"%*[a-z]\"(%59[^)]))%n", instruction,
+               result, operands, second, length) != 4 || !*length)
+        return 0;
+    strcat(strcat(operands, ", "), second);
+    return 1;
+}
+
+/* Writes the text with its assembly, an instruction at a time, as calls of fake_assembly.h's functions; the address of the kernel's
+ * parameter as that. */
 static void write_without_assembly(FILE *f, const char *text)
 {
-    char instruction[64], result[64], operand[64];
+    char instruction[64], result[64], operands[128];
     for (const char *next; (next = strstr(text, "asm(\"")) != NULL;) {
         int length = 0;
         fwrite(text, 1, (size_t)(next - text), f);
@@ -60,16 +86,13 @@ static void write_without_assembly(FILE *f, const char *text)
             text += length;
             continue;
         }
-        if ((sscanf(next, "asm(\"%63[a-z0-9.] %%0, %%1;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%63[^)]))%n", instruction, result,
-                    operand, &length) != 3 || !length) &&
-            (sscanf(next, "asm(\"%63[a-z0-9.] %%0, %%1, 0f00000000;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%63[^)]))%n", instruction,
-                    result, operand, &length) != 3 || !length)) {
+        if (!read_one_operand(next, instruction, result, operands, &length) && !read_two_operands(next, instruction, result, operands, &length)) {
             fputc(*text++, f);           /* left to the compiler to refuse */
             continue;
         }
         for (char *p = instruction; *p; p++)
             *p = *p == '.' ? '_' : *p;
-        fprintf(f, "%s = fake_%s(%s)", result, instruction, operand);
+        fprintf(f, "%s = fake_%s(%s)", result, instruction, operands);
         text += length;
     }
     fputs(text, f);

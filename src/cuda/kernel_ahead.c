@@ -1,0 +1,200 @@
+/* The functions of a kernel whose loads are few, so that registers hold those of two rows.
+ *
+ *     NAME_row         one row's values from its loads: operations without a branch, so that the compiler may order them as it likes.
+ *                      Where one of them has left an element open (kernel_quick.h), the element's values are all made again:
+ *     NAME_again       by the functions that leave nothing open, for one element; called, and seldom
+ *     NAME_once        where a thread has one place in one row: loads, the row, stores, with no loop
+ *     NAME_columns     the loops; each row is loaded before what is computed of the one before */
+#include "cuda/kernel_writer.h"
+
+/* Values that a row gives: what is hoistable, and outputs that are no loads; each once. */
+static int is_result(const writer *w, size_t i)
+{
+    const instruction *in = instruction_at(w, i);
+    return in->kind != INSTRUCTION_LOAD && in->kind != INSTRUCTION_CONSTANT && (w->k->hoisted[i] >= 0 || writer_is_output(w, in->node));
+}
+
+static int is_loaded(const writer *w, size_t i) { return writer_is_early(w, i) && writer_is_value(w, i); }
+
+/* `each` for every load, then every result, with commas between. */
+static void put_list(writer *w, void (*each)(writer *, const instruction *, int is_load), int n_before)
+{
+    for (int loads = 1; loads >= 0; loads--)
+        for (size_t i = 0; i < w->k->n_instructions; i++)
+            if (loads ? is_loaded(w, i) : is_result(w, i)) {
+                text_add(w->t, n_before++ ? ", " : "");
+                each(w, instruction_at(w, i), loads);
+            }
+}
+
+static void each_parameter(writer *w, const instruction *in, int is_load) { put_parameter(w, in, is_load ? "const " : ""); }
+static void each_argument(writer *w, const instruction *in, int is_load)
+{
+    (void)is_load;
+    text_add(w->t, "v%u", in->node);
+}
+
+/* ---- An element again ---- */
+
+static void put_again(writer *w)
+{
+    const kernel *k = w->k;
+    int n = 0;
+    text_add(w->t, "struct %s_element {\n", k->name);
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (is_result(w, i))
+            text_add(w->t, "    %s v%u;\n", writer_type(instruction_at(w, i)), instruction_at(w, i)->node);
+    text_add(w->t, "};\n\n/* An element by functions that leave nothing open. */\nstatic __device__ __noinline__ %s_element %s_again(", k->name, k->name);
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (is_loaded(w, i))
+            text_add(w->t, "%s%s loaded%u", n++ ? ", " : "", writer_type(instruction_at(w, i)), instruction_at(w, i)->node);
+    text_add(w->t, ") {\n    enum { N = 1 };\n    %s_element x;\n", k->name);
+    put_constants(w);
+    w->quick = QUICK_NOT;
+    for (size_t i = 0; i < k->n_instructions; i++) {
+        const instruction *in = instruction_at(w, i);
+        if (in->kind == INSTRUCTION_CONSTANT)
+            continue;
+        put_declaration(w, in, "v", 4);
+        if (is_loaded(w, i))
+            text_add(w->t, "    kernel_set(v%u, 0, loaded%u);\n", in->node, in->node);
+        else if (in->kind != INSTRUCTION_LOAD)
+            put_statement(w, in, 4);
+        if (is_result(w, i))
+            text_add(w->t, "    x.v%u = v%u[0];\n", in->node, in->node);
+    }
+    text_add(w->t, "    return x;\n}\n\n");
+}
+
+static void put_open(writer *w)
+{
+    const kernel *k = w->k;
+    int n = 0;
+    text_add(w->t, "    bool any = false;\n"
+                   "    LANES any |= open[i];\n"
+                   "    if (any) {\n"
+                   "        LANES if (open[i]) {\n"
+                   "            const %s_element x = %s_again(",
+             k->name, k->name);
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (is_loaded(w, i))
+            text_add(w->t, "%sv%u[i]", n++ ? ", " : "", instruction_at(w, i)->node);
+    text_add(w->t, ");\n");
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (is_result(w, i))
+            text_add(w->t, "            kernel_replace(v%u, i, x.v%u);\n", instruction_at(w, i)->node, instruction_at(w, i)->node);
+    text_add(w->t, "        }\n    }\n");
+}
+
+/* ---- A row ---- */
+
+static void put_row(writer *w, int has_quick)
+{
+    const kernel *k = w->k;
+    text_add(w->t, "/* A row: from its loads to what is hoisted, unless an earlier row's is kept, and stored. */\n"
+                   "template <int N, bool MAPPED>\n"
+                   "static __device__ __forceinline__ void %s_row(const uint64_t *group, uint%d_t kept",
+             k->name, w->hoisted_bits);
+    put_list(w, each_parameter, 2);
+    text_add(w->t, ") {\n");
+    put_constants(w);
+    if (has_quick)
+        text_add(w->t, "    bool open[N] = {};\n");
+    for (size_t i = 0; i < k->n_instructions; i++)
+        if (writer_is_value(w, i) && !writer_is_early(w, i) && !is_result(w, i))
+            put_declaration(w, instruction_at(w, i), "v", 4);
+    w->quick = QUICK_TRIED;
+    put_values(w, 4);
+    if (has_quick)
+        put_open(w);
+    text_add(w->t, "}\n\n");
+}
+
+static void put_row_call(writer *w, const char *mapped, const char *kept, int indent)
+{
+    text_add(w->t, "%*s%s_row<N, %s>(group, %s", indent, "", w->k->name, mapped, kept);
+    put_list(w, each_argument, 2);
+    text_add(w->t, ");\n");
+}
+
+static void put_declarations(writer *w, int (*which)(const writer *, size_t), const char *prefix, int indent)
+{
+    for (size_t i = 0; i < w->k->n_instructions; i++)
+        if (which(w, i))
+            put_declaration(w, instruction_at(w, i), prefix, indent);
+}
+
+/* ---- What walks ---- */
+
+static void put_once(writer *w)
+{
+    text_add(w->t, "/* A thread's only place, in a group that has all tensors. */\n"
+                   "template <int N>\n"
+                   "static __device__ __forceinline__ void %s_once(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
+                   "    const uint64_t *generic = words;\n",
+             w->k->name);
+    put_views(w, "false");
+    text_add(w->t, "    const uint32_t column = start.column * N;\n");
+    put_columns(w, "false", 4);
+    text_add(w->t, "    kernel_row<false> row;\n"
+                   "    kernel_locate(row, generic, at, group, start.row);\n");
+    put_declarations(w, is_loaded, "v", 4);
+    put_declarations(w, is_result, "v", 4);
+    for (size_t i = 0; i < w->k->n_instructions; i++)
+        if (is_loaded(w, i))
+            put_load(w, instruction_at(w, i), "v", "row", 4);
+    put_row_call(w, "false", "0", 4);
+    put_stores(w, "false", 4);
+    text_add(w->t, "}\n\n");
+}
+
+/* In the loop over rows the first time there is nothing to compute, the last time nothing to load; a thread always has a row. */
+static void put_columns_function(writer *w)
+{
+    int bits = w->hoisted_bits;
+    text_add(w->t, "/* The columns [first, last) of a group, as far as they are this thread's. */\n"
+                   "template <int N, bool FAR, bool MAPPED>\n"
+                   "static __device__ __forceinline__ void %s_columns(const uint64_t *words, const uint64_t *generic, const uint64_t *group,\n"
+                   "                                                    uint32_t thread, uint64_t first, uint64_t last) {\n",
+             w->k->name);
+    put_views(w, "MAPPED");
+    text_add(w->t, "    typedef typename kernel_count<FAR>::type count;\n"
+                   "    const count n_rows = (count)group[GROUP_ROWS];\n"
+                   "    const uint%d_t hoisted = (uint%d_t)group[GROUP_HOISTED];\n"
+                   "    for (count column = (count)first + (count)start.column * N; column < (count)last; column += (count)column_threads * N) {\n",
+             bits, bits);
+    put_columns(w, "FAR", 8);
+    put_declarations(w, is_loaded, "v", 8);
+    put_declarations(w, is_loaded, "ahead", 8);
+    put_declarations(w, is_result, "v", 8);
+    text_add(w->t, "        kernel_row<FAR> row, row_ahead;\n"
+                   "        uint%d_t kept = 0, loaded = 0;\n"
+                   "        for (count r = start.row;; r += row_threads) {\n"
+                   "            if (r < n_rows) {\n"
+                   "                kernel_locate(row_ahead, generic, at, group, r);\n",
+             bits);
+    put_early_loads(w, "ahead", "row_ahead", "loaded", 16);
+    text_add(w->t, "            }\n"
+                   "            if (r != start.row) {\n");
+    put_row_call(w, "MAPPED", "kept", 16);
+    put_stores(w, "MAPPED", 16);
+    text_add(w->t, "                kept = hoisted;\n"
+                   "                if (r >= n_rows) break;\n"
+                   "            }\n"
+                   "            row = row_ahead;\n"
+                   "            loaded = hoisted;\n");
+    for (size_t i = 0; i < w->k->n_instructions; i++)
+        if (is_loaded(w, i))
+            text_add(w->t, "            kernel_copy(v%u, ahead%u);\n", instruction_at(w, i)->node, instruction_at(w, i)->node);
+    text_add(w->t, "        }\n    }\n}\n\n");
+}
+
+void put_ahead(writer *w)
+{
+    int has_quick = writer_has_quick(w);
+    if (has_quick)
+        put_again(w);
+    put_row(w, has_quick);
+    put_once(w);
+    put_columns_function(w);
+}
