@@ -141,9 +141,9 @@ static int decimal_float(const char *text, double *value)
     locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!c)
         return 0;
-    fpenv host = fpenv_begin();                       /* strtod obeys the rounding mode */
+    fpenv_libc host = fpenv_libc_begin();             /* strtod obeys the rounding mode */
     *value = strtod_l(text, &end, c);
-    fpenv_end(host);
+    fpenv_libc_end(host);
     freelocale(c);
     return *text && !*end;
 }

@@ -4,6 +4,7 @@
 
 #include "parity_case.h"
 
+#include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,23 @@ static void check_literal(const char *dtype, const char *literal, const char *bi
     snprintf(text, sizeof text, HEADER "c = constant %s %s\nd = astype %s c\noutput d\n", dtype, literal, dtype);
     snprintf(expected, sizeof expected, HEADER "name \"composite\"\nv0 = constant %s %s\nv1 = astype %s v0\noutput v1\n", dtype, bits, dtype);
     check_prints_as(text, expected);
+}
+
+/* Whatever way the host rounds, in either of an x86-64's two units; and its state and flags are as they were. */
+static void test_literals_under_any_rounding(void **state)
+{
+    (void)state;
+    static const int modes[] = { FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO };
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        feclearexcept(FE_ALL_EXCEPT);
+        fesetround(modes[i]);
+        check_literal("float32", "16777217.0000000001", "0x4b800000");       /* the double below it is a tie of two float32 */
+        check_literal("float32", "16777218.9999999999", "0x4b800002");
+        check_literal("float32", "-0.1", "0xbdcccccd");
+        int kept = fegetround() == modes[i] && !fetestexcept(FE_ALL_EXCEPT);
+        fesetenv(FE_DFL_ENV);
+        assert_true(kept);
+    }
 }
 
 static void test_literals(void **state)
@@ -362,6 +380,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_spellings),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_literals),
+        cmocka_unit_test(test_literals_under_any_rounding),
         cmocka_unit_test(test_lengths_as_snprintf),
         cmocka_unit_test(test_each_mistake_is_named_with_its_place),
         cmocka_unit_test(test_refusals_of_tracing_name_the_line),

@@ -25,6 +25,27 @@ static inline void fpenv_end(fpenv host)
     if (_mm_getcsr() != host.mxcsr)
         _mm_setcsr(host.mxcsr);
 }
+
+/* The same around a call of the C library, which may look at the x87 unit's rounding mode instead: glibc's strtod does. */
+typedef struct fpenv_libc {
+    fpenv sse;
+    uint8_t x87[28];                   /* as fnstenv writes it: control, status and the rest */
+} fpenv_libc;
+#define X87_DEFAULT 0x037F             /* all exceptions masked, nearest even, 64 bits */
+
+static inline fpenv_libc fpenv_libc_begin(void)
+{
+    fpenv_libc host = { .sse = fpenv_begin() };
+    const uint16_t control = X87_DEFAULT;
+    __asm__ volatile("fnstenv %0\n\tfldcw %1" : "=m"(host.x87) : "m"(control));
+    return host;
+}
+
+static inline void fpenv_libc_end(fpenv_libc host)
+{
+    __asm__ volatile("fldenv %0" : : "m"(host.x87));
+    fpenv_end(host.sse);
+}
 #elif defined(__aarch64__)
 typedef struct fpenv { uint64_t fpcr, fpsr; } fpenv;
 
@@ -41,6 +62,10 @@ static inline void fpenv_end(fpenv host)
 {
     __asm__ volatile("msr fpcr, %0\n\tmsr fpsr, %1" : : "r"(host.fpcr), "r"(host.fpsr) : "memory");
 }
+
+typedef fpenv fpenv_libc;
+static inline fpenv_libc fpenv_libc_begin(void) { return fpenv_begin(); }
+static inline void fpenv_libc_end(fpenv_libc host) { fpenv_end(host); }
 #else
 #error "onelaunch knows x86-64 and AArch64; another machine needs its floating-point state here"
 #endif
