@@ -49,6 +49,10 @@ static pair hard_logaddexp(uint64_t *state, int kind) {
         float x = sized(state, -20, 20);
         return (pair){ x, near_to(state, x + log(fabs(x) * 0x1p-24 * (0.25 + 2 * unit(state))), 3) };
     }
+    if (kind == 5) {                                                 /* |result| about 2^-14 to 2^-8 of the larger: both sides of 2^-10 */
+        double x = -unit(state) * 0.6931, result = ldexp(1 + unit(state), -14 + below(state, 6)) * -x * (below(state, 2) ? 1 : -1);
+        return (pair){ (float)x, near_to(state, log(exp(result) - exp((float)x)), 3) };
+    }
     float x = sized(state, -10, 6);
     return kind == 4 ? (pair){ x, near_to(state, x - 0.88137358702, 50) } : (pair){ x, sized(state, -10, 6) };
 }

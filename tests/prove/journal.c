@@ -129,6 +129,8 @@ static bool read_lines(journal *j, char *text, size_t length, const char *identi
     int64_t number = 1;
     for (char *line = text, *newline; line < end; line = newline + 1, number++) {
         newline = memchr(line, '\n', (size_t)(end - line));
+        if (!newline && number == 1 && strncmp(line, identity, length < strlen(identity) ? length : strlen(identity)))
+            return refuse(j, number, "no state file of this job");         /* another file of one line, which is not ours to drop */
         if (!newline) {                                                    /* the writing of it was broken off */
             cli_error(j->command, "%s:%" PRId64 ": the last line was not written to its end; it is dropped", j->path, number);
             if (!ftruncate(j->file, line - text)) return true;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { KEY_SAMPLES = 256, KEY_SHOW, KEY_REPORT, KEY_STATE, KEY_LIST, KEY_DIGESTS, KEY_WRITE_DIGESTS, KEY_SHARD, KEY_HARD_PAIRS, MOST_THREADS = 1024 };
@@ -53,6 +54,15 @@ static int shard(struct argp_state *state, char *text, run_settings *settings) {
     return ok ? 0 : EINVAL;
 }
 
+/* Two outputs into one file would leave neither. By name, or by what exists there (not of devices: /dev/null takes all). */
+static void refuse_same_file(struct argp_state *state, const char *option, const char *path, const char *other_option, const char *other) {
+    struct stat a, b;
+    if (!path || !other) return;
+    bool same = !strcmp(path, other);
+    if (!stat(path, &a) && !stat(other, &b)) same = S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+    if (same) argp_error(state, "%s and %s name the same file, '%s'", option, other_option, cli_printable(path));
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state) {
     options *o = state->input;
     int64_t n = 0;
@@ -95,6 +105,9 @@ static error_t parse(int key, char *argument, struct argp_state *state) {
     case ARGP_KEY_END:
         if (o->settings.n_hard_pairs && (o->digests || o->write_digests || o->state))
             argp_error(state, "--hard-pairs goes with neither digests nor a state file");
+        refuse_same_file(state, "--state", o->state, "--report", o->report);
+        refuse_same_file(state, "--state", o->state, "--write-digests", o->write_digests);
+        refuse_same_file(state, "--report", o->report, "--write-digests", o->write_digests);
         if (o->digests && o->write_digests) argp_error(state, "--digests and --write-digests exclude each other");
         if ((o->digests || o->write_digests) && o->settings.n_shards > 1 && !o->state)
             argp_error(state, "a digest is of all inputs: with --shard it needs a --state file that has the other shards");

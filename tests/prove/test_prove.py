@@ -168,6 +168,7 @@ class State(Case):
             (good.replace(b"wrong 0", b"wrong 1", 1), ":2: damaged"), (b"".join(lines[1:]), ":1: no state file of this version"),
             (b"# notes\n", ":1: damaged"), (good + lines[1], ":4: a task that does not exist, or is there twice"), (lines[0][:-9] + b"\n", ":1: damaged"),
             (good + b"\0" * 100 + b"\n", ":4: damaged"), (lines[0] + lines[1][:-1] + lines[2], ":2: damaged"),
+            (b"hello world", ":1: no state file of this job"), (b"\0" * 5000, ":1: no state file of this job"),
         ):
             with self.subTest(says=says):
                 self.state.write_bytes(bad)
@@ -181,6 +182,17 @@ class State(Case):
         with self.state.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             self.expect(2, *self.SMALL, "--state", self.state, says="another job is using it")
+
+    def test_one_file_for_two_outputs(self):
+        (self.folder / "link").symlink_to(self.state)
+        self.expect(0, *self.SMALL, "--state", self.state)
+        good = self.state.read_bytes()
+        for option in ("--report", "--write-digests"):
+            for name in (self.state, self.folder / "link", self.folder / "." / self.state.name):
+                with self.subTest(option=option, name=name):
+                    self.expect(2, *self.SMALL, "--state", self.state, option, name, says=("the same file", option))
+        self.assertEqual(self.state.read_bytes(), good)
+        self.expect(2, *self.SMALL, "--report", self.folder / "new", "--write-digests", self.folder / "new", says="the same file")
 
     def test_other_primitives_and_shards(self):
         """One file may serve jobs of other primitives and shards, and files may be joined."""
