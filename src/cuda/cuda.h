@@ -1,8 +1,10 @@
 /* The CUDA backend: its device, what it prepares for a composite, and the files' interfaces to one another.
  *
  *     driver.c   libcuda.so.1                             nvrtc.c         the run-time compiler
- *     kernel.c, kernel_text.c, device_text.c: from the program to the kernel's text; explain.c shows it
- *     kernel_support.h, kernel_hardware.h, kernel_quick.h, kernel_bf16.h, words.h: the part of that text which is the same for all
+ *     kernel.c, kernel_text.c, kernel_ahead.c, kernel_statements.c, device_text.c: from the program to the kernel's text;
+ *                explain.c shows it
+ *     kernel_support.h, kernel_hardware.h, kernel_halves.h, kernel_quick.h, kernel_float32.h, kernel_bf16.h, words.h: the part of
+ *                that text which is the same for all
  *     cache*.c   compiled kernels on disk                 image.c         and loaded in a context
  *     geometry.c shapes and strides -> a kernel's words and its grid; geometry_memory.c remembers
  *     replay.c   a launch                                 far_words.c     words too many to be passed with it
