@@ -188,6 +188,7 @@ static void put_group(filler *f, const space *s)
     group[GROUP_HOISTED] = hoisted_bits(s, f->k, n_rows);
     group[GROUP_BLOCKS] = pack(0, f->n_words);
     choose_threads(f, group, (uint64_t)(row / lanes), (uint64_t)n_rows);
+    /* A thread for every place: of one with fewer rows than the group, or of columns left over, the loops must see to the rest. */
     if (f->k->ahead && !f->mapped && row % lanes == 0 && group[GROUP_THREADS] == pack((uint64_t)(row / lanes), (uint64_t)n_rows))
         group[GROUP_FLAGS] |= GROUP_ONCE;
     if (f->mapped) {

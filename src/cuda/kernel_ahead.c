@@ -16,13 +16,13 @@ static int is_result(const writer *w, size_t i)
 
 static int is_loaded(const writer *w, size_t i) { return writer_is_early(w, i) && writer_is_value(w, i); }
 
-/* `each` for every load, then every result, with commas between. */
-static void put_list(writer *w, void (*each)(writer *, const instruction *, int is_load), int n_before)
+/* `each` for every load, then every result, a comma before each. */
+static void put_list(writer *w, void (*each)(writer *, const instruction *, int is_load))
 {
     for (int loads = 1; loads >= 0; loads--)
         for (size_t i = 0; i < w->k->n_instructions; i++)
             if (loads ? is_loaded(w, i) : is_result(w, i)) {
-                text_add(w->t, n_before++ ? ", " : "");
+                text_add(w->t, ", ");
                 each(w, instruction_at(w, i), loads);
             }
 }
@@ -95,7 +95,7 @@ static void put_row(writer *w, int has_quick)
                    "template <int N, bool MAPPED>\n"
                    "static __device__ __forceinline__ void %s_row(const uint64_t *group, uint%d_t kept",
              k->name, w->hoisted_bits);
-    put_list(w, each_parameter, 2);
+    put_list(w, each_parameter);
     text_add(w->t, ") {\n");
     put_constants(w);
     if (has_quick)
@@ -113,7 +113,7 @@ static void put_row(writer *w, int has_quick)
 static void put_row_call(writer *w, const char *mapped, const char *kept, int indent)
 {
     text_add(w->t, "%*s%s_row<N, %s>(group, %s", indent, "", w->k->name, mapped, kept);
-    put_list(w, each_argument, 2);
+    put_list(w, each_argument);
     text_add(w->t, ");\n");
 }
 
@@ -151,19 +151,7 @@ static void put_once(writer *w)
 /* In the loop over rows the first time there is nothing to compute, the last time nothing to load; a thread always has a row. */
 static void put_columns_function(writer *w)
 {
-    int bits = w->hoisted_bits;
-    text_add(w->t, "/* The columns [first, last) of a group, as far as they are this thread's. */\n"
-                   "template <int N, bool FAR, bool MAPPED>\n"
-                   "static __device__ __forceinline__ void %s_columns(const uint64_t *words, const uint64_t *generic, const uint64_t *group,\n"
-                   "                                                    uint32_t thread, uint64_t first, uint64_t last) {\n",
-             w->k->name);
-    put_views(w, "MAPPED");
-    text_add(w->t, "    typedef typename kernel_count<FAR>::type count;\n"
-                   "    const count n_rows = (count)group[GROUP_ROWS];\n"
-                   "    const uint%d_t hoisted = (uint%d_t)group[GROUP_HOISTED];\n"
-                   "    for (count column = (count)first + (count)start.column * N; column < (count)last; column += (count)column_threads * N) {\n",
-             bits, bits);
-    put_columns(w, "FAR", 8);
+    put_columns_opening(w);
     put_declarations(w, is_loaded, "v", 8);
     put_declarations(w, is_loaded, "ahead", 8);
     put_declarations(w, is_result, "v", 8);
@@ -172,7 +160,7 @@ static void put_columns_function(writer *w)
                    "        for (count r = start.row;; r += row_threads) {\n"
                    "            if (r < n_rows) {\n"
                    "                kernel_locate(row_ahead, generic, at, group, r);\n",
-             bits);
+             w->hoisted_bits);
     put_early_loads(w, "ahead", "row_ahead", "loaded", 16);
     text_add(w->t, "            }\n"
                    "            if (r != start.row) {\n");

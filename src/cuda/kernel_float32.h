@@ -75,9 +75,9 @@ KERNEL_FN kernel_quick32 kernel_quick_exp(float x) {
     return out;
 }
 
-/* The reduction is exact in float32. */
+/* The reduction is exact in float32. The least argument is no integer, whose power would be taken for a halfway case. */
 KERNEL_FN kernel_quick32 kernel_quick_exp2(float x) {
-    float within = kernel_within(x, -155.0f, 129.0f), shifted = within + 0x1.8p23f;
+    float within = kernel_within(x, -155.25f, 129.0f), shifted = within + 0x1.8p23f;
     double y = kernel_scale(kernel_power64((double)(within - (shifted - 0x1.8p23f))), num_bits32(shifted));
     kernel_quick32 out = { (float)y, kernel_near_halfway(y) || x != x };
     return out;

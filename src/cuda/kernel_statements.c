@@ -106,11 +106,11 @@ static void put_bare(writer *w, const node *n, const char *operation)
         put_operand(w, n->operands[0]);
         text_add(w->t, " %s ", operation);
         put_operand(w, n->operands[1]);
-        text_add(w->t, ";\n");
+        text_add(w->t, ");\n");
     } else {
         text_add(w->t, "%s(", operation);
         put_operand(w, n->operands[0]);
-        text_add(w->t, ");\n");
+        text_add(w->t, "));\n");
     }
 }
 
@@ -147,8 +147,7 @@ void put_statement(writer *w, const instruction *in, int indent)
                  n->operands[0], n->operands[1]);
         return;
     }
-    int is_halves = dtype_sizes[n->dtype] == 2;
-    text_add(w->t, is_halves ? "%*sLANES v%u.set(i, " : "%*sLANES v%u[i] = ", indent, "", in->node);
+    text_add(w->t, "%*sLANES kernel_set(v%u, i, ", indent, "", in->node);
     if (bare) {
         put_bare(w, n, bare);
         return;
@@ -161,7 +160,7 @@ void put_statement(writer *w, const instruction *in, int indent)
         text_add(w->t, o ? ", " : "");
         put_operand(w, n->operands[o]);
     }
-    text_add(w->t, is_halves ? "));\n" : ");\n");
+    text_add(w->t, "));\n");
 }
 
 int writer_has_quick(const writer *w)

@@ -167,22 +167,27 @@ void put_columns(writer *w, const char *far, int indent)
                  (int)i, (int)i);
 }
 
-static void put_columns_function(writer *w)
+void put_columns_opening(writer *w)
 {
-    const kernel *k = w->k;
     text_add(w->t, "/* The columns [first, last) of a group, as far as they are this thread's. */\n"
                    "template <int N, bool FAR, bool MAPPED>\n"
                    "static __device__ __forceinline__ void %s_columns(const uint64_t *words, const uint64_t *generic, const uint64_t *group,\n"
                    "                                                    uint32_t thread, uint64_t first, uint64_t last) {\n",
-             k->name);
+             w->k->name);
     put_views(w, "MAPPED");
-    put_constants(w);
     text_add(w->t, "    typedef typename kernel_count<FAR>::type count;\n"
                    "    const count n_rows = (count)group[GROUP_ROWS];\n"
                    "    const uint%d_t hoisted = (uint%d_t)group[GROUP_HOISTED];\n"
                    "    for (count column = (count)first + (count)start.column * N; column < (count)last; column += (count)column_threads * N) {\n",
              w->hoisted_bits, w->hoisted_bits);
     put_columns(w, "FAR", 8);
+}
+
+static void put_columns_function(writer *w)
+{
+    const kernel *k = w->k;
+    put_columns_opening(w);
+    put_constants(w);
     for (size_t i = 0; i < k->n_instructions; i++)
         if (k->hoisted[i] >= 0)
             put_declaration(w, instruction_at(w, i), "v", 8);
@@ -235,19 +240,13 @@ static void put_unmapped(writer *w)
     text_add(w->t, "    if (!kernel_lower(words[WORDS_GROUPS])) {\n"
                    "        const uint64_t *group = words + WORDS_HEAD;\n"
                    "        const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;\n");
-    if (k->ahead && k->lanes > 1)
+    if (k->ahead)
         text_add(w->t, "        if (group[GROUP_FLAGS] & GROUP_ONCE) {\n"
                        "            if (group[GROUP_FLAGS] & GROUP_LANES) %s_once<%d>(words, group, thread);\n"
                        "            else %s_once<1>(words, group, thread);\n"
                        "            return;\n"
                        "        }\n",
                  k->name, k->lanes, k->name);
-    else if (k->ahead)
-        text_add(w->t, "        if (group[GROUP_FLAGS] & GROUP_ONCE) {\n"
-                       "            %s_once<1>(words, group, thread);\n"
-                       "            return;\n"
-                       "        }\n",
-                 k->name);
     text_add(w->t, "        %s_group<false>(words, words, group, thread);\n"
                    "        return;\n"
                    "    }\n",

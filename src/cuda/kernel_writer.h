@@ -50,6 +50,7 @@ void put_values(writer *w, int indent);                  /* all others, in order
 void put_stores(writer *w, const char *mapped, int indent);
 void put_views(writer *w, const char *mapped);           /* and a thread's place in the group */
 void put_columns(writer *w, const char *far, int indent);
+void put_columns_opening(writer *w);                     /* of the function that has the loops, down to that over columns */
 
 /* ---- kernel_ahead.c: the functions of a kernel that is `ahead` ---- */
 
