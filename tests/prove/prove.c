@@ -127,6 +127,7 @@ done:
 
 int main(int argc, char **argv) {
     options o;
+    cli_hold_descriptors();
     if (!options_parse(argc, argv, &o)) return CLI_USAGE;
     runs_prepare();
     if (o.list) {
