@@ -186,8 +186,7 @@ pub struct ol_allocator {
 /// A task of a parallel loop.
 pub type ol_task = Option<unsafe extern "C" fn(argument: *mut c_void, index: usize)>;
 /// The host's parallel loop.
-pub type ol_parallel_for =
-    Option<unsafe extern "C" fn(user: *mut c_void, n_tasks: usize, task: ol_task, argument: *mut c_void)>;
+pub type ol_parallel_for = Option<unsafe extern "C" fn(user: *mut c_void, n_tasks: usize, task: ol_task, argument: *mut c_void)>;
 
 /// Options of a CPU device.
 #[repr(C)]
@@ -272,6 +271,7 @@ pub const OL_TEXT_PROGRAM: ol_text_kind = 2;
 /// The optimized graph for Graphviz.
 pub const OL_TEXT_DOT: ol_text_kind = 3;
 
+#[rustfmt::skip]
 extern "C" {
     /// See `onelaunch.h`.
     pub fn ol_version() -> *const c_char;

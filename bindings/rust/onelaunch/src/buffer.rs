@@ -134,7 +134,11 @@ impl<T: Element, P: Platform> Buffer<T, P> {
     pub fn copy_from(&mut self, stream: &Stream<P>, from: &Buffer<T, P>) -> Result<()> {
         self.check_len(from.len)?;
         if !P::IS_HOST && !Arc::ptr_eq(&self.device, &from.device) {
-            return Err(Error::new(Status::Argument, "copy", format!("the source is memory of another device than the target's, {}", self.device.name())));
+            return Err(Error::new(
+                Status::Argument,
+                "copy",
+                format!("the source is memory of another device than the target's, {}", self.device.name()),
+            ));
         }
         // SAFETY: as many bytes there as here, of the device.
         unsafe { self.copy(stream, self.pointer as *mut c_void, from.pointer as *const c_void) }

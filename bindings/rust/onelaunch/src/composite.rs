@@ -110,7 +110,13 @@ impl<'a, P: Platform> From<View<'a, P>> for Input<'a, P> {
 
 const OPERATION: &str = "replay";
 
-type Call = unsafe extern "C" fn(*const sys::ol_composite, sys::ol_stream, *const sys::ol_tensor, *const sys::ol_tensor, *mut sys::ol_error) -> sys::ol_status;
+type Call = unsafe extern "C" fn(
+    *const sys::ol_composite,
+    sys::ol_stream,
+    *const sys::ol_tensor,
+    *const sys::ol_tensor,
+    *mut sys::ol_error,
+) -> sys::ol_status;
 
 impl<P: Platform> Composite<P> {
     /// # Safety
@@ -181,8 +187,7 @@ impl<P: Platform> Composite<P> {
     /// The dtype and shape of each output, from the inputs: the broadcast of those that it depends on.
     pub fn output_shapes(&self, inputs: &[View<'_, P>]) -> Result<Vec<OutputShape>> {
         self.check_counts(inputs.len(), self.n_outputs)?;
-        let blank =
-            sys::ol_tensor { data: ptr::null_mut(), dtype: sys::OL_FLOAT32, rank: 0, shape: [0; MAX_RANK], strides: [0; MAX_RANK] };
+        let blank = sys::ol_tensor { data: ptr::null_mut(), dtype: sys::OL_FLOAT32, rank: 0, shape: [0; MAX_RANK], strides: [0; MAX_RANK] };
         let mut outputs = vec![blank; self.n_outputs];
         P::with_tensors(raw_inputs(inputs), &self.device, OPERATION, "input", |from| {
             // SAFETY: as many tensors as the composite has inputs and outputs.

@@ -80,7 +80,10 @@ impl CudaOptions {
         self
     }
 
-    fn create(self, call: impl FnOnce(*const sys::ol_cuda_options, *mut *mut sys::ol_device, *mut sys::ol_error) -> sys::ol_status) -> Result<Device<Cuda>> {
+    fn create(
+        self,
+        call: impl FnOnce(*const sys::ol_cuda_options, *mut *mut sys::ol_device, *mut sys::ol_error) -> sys::ol_status,
+    ) -> Result<Device<Cuda>> {
         check_version()?;
         let options = sys::ol_cuda_options { allocator: self.hooks.raw_allocator() };
         let mut raw = ptr::null_mut();

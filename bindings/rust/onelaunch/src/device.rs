@@ -204,10 +204,15 @@ impl<P: Platform> Device<P> {
     pub fn compile_text(&self, text: &str) -> Result<Composite<P>> {
         let n = text.len();
         // SAFETY: n bytes of text.
-        self.compile_raw(|composite, error| unsafe { sys::ol_compile_text(self.inner.raw, text.as_ptr() as *const c_char, n, composite, error) })
+        self.compile_raw(|composite, error| unsafe {
+            sys::ol_compile_text(self.inner.raw, text.as_ptr() as *const c_char, n, composite, error)
+        })
     }
 
-    pub(crate) fn compile_raw(&self, call: impl FnOnce(*mut *mut sys::ol_composite, *mut sys::ol_error) -> sys::ol_status) -> Result<Composite<P>> {
+    pub(crate) fn compile_raw(
+        &self,
+        call: impl FnOnce(*mut *mut sys::ol_composite, *mut sys::ol_error) -> sys::ol_status,
+    ) -> Result<Composite<P>> {
         let mut raw = ptr::null_mut();
         let composite = check(|error| call(&mut raw, error)).map(|()| self.own(raw));
         self.inner.resume();

@@ -2,6 +2,7 @@
 
 use crate::dtype::{DType, Element};
 use crate::error::{check, Error, Result};
+use crate::hooks;
 use crate::primitive::Primitive;
 use crate::sys;
 use crate::value::Value;
@@ -78,7 +79,12 @@ struct Run<F, E> {
 }
 
 /// What the library calls. Neither a panic nor an error goes through its frames: both are kept for after the call.
-unsafe extern "C" fn build<F, E>(graph: *mut sys::ol_graph, inputs: *const sys::ol_value, outputs: *mut sys::ol_value, user: *mut c_void) -> c_int
+unsafe extern "C" fn build<F, E>(
+    graph: *mut sys::ol_graph,
+    inputs: *const sys::ol_value,
+    outputs: *mut sys::ol_value,
+    user: *mut c_void,
+) -> c_int
 where
     F: for<'g> FnOnce(&Graph<'g>, &[Value<'g>], &mut Vec<Value<'g>>) -> std::result::Result<(), E>,
 {
@@ -127,7 +133,8 @@ where
     F: for<'g> FnOnce(&Graph<'g>, &[Value<'g>], &mut Vec<Value<'g>>) -> std::result::Result<(), E>,
     E: From<Error>,
 {
-    let c_name = CString::new(name).map_err(|_| Error::new(crate::Status::Argument, "compile", format!("the name {name:?} has a zero byte")))?;
+    let c_name =
+        CString::new(name).map_err(|_| Error::new(crate::Status::Argument, "compile", format!("the name {name:?} has a zero byte")))?;
     let raw_dtypes: Vec<sys::ol_dtype> = dtypes.iter().map(|dtype| dtype.to_raw()).collect();
     let mut run = Run { build: Some(builder), n_inputs: dtypes.len(), n_outputs, failure: None };
     let description = sys::ol_builder {
@@ -141,7 +148,10 @@ where
     // SAFETY: all pointers live through the call, and there are n_inputs dtypes.
     let outcome: Result<()> = check(|error| unsafe { sys::ol_compile(device, &description, raw_dtypes.as_ptr(), &mut composite, error) });
     match run.failure {
-        Some(Err(panic)) => resume_unwind(panic),
+        Some(Err(panic)) => {
+            hooks::forget(); // that of a hook, if there was one, came of this call too
+            resume_unwind(panic)
+        }
         Some(Ok(error)) => Err(error),
         None => outcome.map(|()| composite).map_err(E::from),
     }

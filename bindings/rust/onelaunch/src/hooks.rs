@@ -159,11 +159,9 @@ impl Hooks {
 
     pub(crate) fn raw_allocator(&self) -> sys::ol_allocator {
         match &self.allocator {
-            Some(hook) => sys::ol_allocator {
-                allocate: Some(call_allocate),
-                free: Some(call_free),
-                user: &**hook as *const Allocator as *mut c_void,
-            },
+            Some(hook) => {
+                sys::ol_allocator { allocate: Some(call_allocate), free: Some(call_free), user: &**hook as *const Allocator as *mut c_void }
+            }
             None => sys::ol_allocator { allocate: None, free: None, user: ptr::null_mut() },
         }
     }

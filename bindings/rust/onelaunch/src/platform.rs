@@ -53,13 +53,7 @@ impl sealed::Platform for Cpu {
 
     /// Nothing to check or to copy: every CPU device reads the host's memory, and a `Tensor<Cpu>` is an `ol_tensor`.
     #[inline]
-    fn with_tensors<R>(
-        tensors: &[Tensor<Cpu>],
-        _: &Inner,
-        _: &str,
-        _: &str,
-        call: impl FnOnce(*const sys::ol_tensor) -> R,
-    ) -> Result<R> {
+    fn with_tensors<R>(tensors: &[Tensor<Cpu>], _: &Inner, _: &str, _: &str, call: impl FnOnce(*const sys::ol_tensor) -> R) -> Result<R> {
         const SAME: () = assert!(std::mem::size_of::<Tensor<Cpu>>() == std::mem::size_of::<sys::ol_tensor>());
         let () = SAME;
         Ok(call(tensors.as_ptr() as *const sys::ol_tensor))
@@ -94,11 +88,7 @@ impl sealed::Platform for Cuda {
 }
 
 /// A few on the stack, so that a replay allocates nothing; many in a vector.
-pub(crate) fn gather<R>(
-    tensors: impl Iterator<Item = sys::ol_tensor>,
-    n: usize,
-    call: impl FnOnce(*const sys::ol_tensor) -> R,
-) -> R {
+pub(crate) fn gather<R>(tensors: impl Iterator<Item = sys::ol_tensor>, n: usize, call: impl FnOnce(*const sys::ol_tensor) -> R) -> R {
     const FEW: usize = 8;
     if n > FEW {
         let many: Vec<sys::ol_tensor> = tensors.collect();

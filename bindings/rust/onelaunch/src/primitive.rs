@@ -31,7 +31,7 @@ impl Primitive {
         let name = CString::new(name).ok()?;
         // SAFETY: a terminated string.
         let number = unsafe { sys::ol_primitive_find(name.as_ptr()) };
-        (number >= 0).then(|| Primitive(number))
+        (number >= 0).then_some(Primitive(number))
     }
 
     /// "exp".

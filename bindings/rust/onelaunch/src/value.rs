@@ -263,7 +263,7 @@ type Method = for<'g> fn([Value<'g>; 3]) -> Value<'g>;
 #[cfg(test)]
 mod tests {
     use super::{Method, METHODS};
-    use crate::{Device, DType, Primitive, TextKind};
+    use crate::{DType, Device, Primitive, TextKind};
 
     #[test]
     fn every_primitive_has_a_method() {

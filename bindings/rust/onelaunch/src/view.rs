@@ -143,13 +143,18 @@ macro_rules! common {
             /// Every element of the view is memory that `device` may read (and write, for an output) for `'a`, under Rust's rules
             /// of borrowing: nothing writes it while it is read, and nothing reads it while it is an output. On a GPU this is so
             /// until the work that was put in the stream is done. A bool of the host's is 0 or 1.
-            pub unsafe fn from_raw(device: &'a Device<P>, data: *mut c_void, dtype: DType, shape: &[usize], strides: &[isize]) -> Result<Self> {
+            pub unsafe fn from_raw(
+                device: &'a Device<P>,
+                data: *mut c_void,
+                dtype: DType,
+                shape: &[usize],
+                strides: &[isize],
+            ) -> Result<Self> {
                 let dims = extents("view", shape)?;
                 if strides.len() != shape.len() {
                     return Err(wrong(format!("shape {shape:?} with strides {strides:?}: expected a stride for each extent")));
                 }
-                let mut raw =
-                    sys::ol_tensor { data, dtype: dtype.to_raw(), rank: shape.len() as i32, shape: dims, strides: [0; MAX_RANK] };
+                let mut raw = sys::ol_tensor { data, dtype: dtype.to_raw(), rank: shape.len() as i32, shape: dims, strides: [0; MAX_RANK] };
                 for (place, &stride) in raw.strides.iter_mut().zip(strides) {
                     *place = stride as i64;
                 }
@@ -210,7 +215,8 @@ macro_rules! common {
             pub fn permute(mut self, axes: impl AsRef<[usize]>) -> Result<Self> {
                 let (axes, rank, from) = (axes.as_ref(), self.rank(), self.tensor.raw);
                 let mut seen = [false; MAX_RANK];
-                let is_permutation = axes.len() == rank && axes.iter().all(|&axis| axis < rank && !std::mem::replace(&mut seen[axis], true));
+                let is_permutation =
+                    axes.len() == rank && axes.iter().all(|&axis| axis < rank && !std::mem::replace(&mut seen[axis], true));
                 if !is_permutation {
                     return Err(wrong(format!("{axes:?} is no order of {rank} axes")));
                 }
@@ -315,7 +321,12 @@ impl<'a> ViewMut<'a, Cpu> {
 
     /// Elements of a slice by strides, in elements, from the one at `offset`. [`Status::Shape`] where one lies outside. That no
     /// element is there twice is checked by each replay.
-    pub fn strided<T: Element>(elements: &'a mut [T], offset: usize, shape: impl AsRef<[usize]>, strides: impl AsRef<[isize]>) -> Result<Self> {
+    pub fn strided<T: Element>(
+        elements: &'a mut [T],
+        offset: usize,
+        shape: impl AsRef<[usize]>,
+        strides: impl AsRef<[isize]>,
+    ) -> Result<Self> {
         let raw = tensor(elements.as_mut_ptr(), elements.len(), offset, shape.as_ref(), strides.as_ref())?;
         Ok(ViewMut::from_tensor(raw, ()))
     }
@@ -364,10 +375,8 @@ impl<'a, P: Platform> ViewMut<'a, P> {
 /// Whether every stride is beyond all that the smaller ones reach together, which is enough for no element to be there twice.
 fn steps_are_apart(raw: &sys::ol_tensor) -> bool {
     let rank = raw.rank as usize;
-    let mut steps: Vec<(i128, i128)> = (0..rank)
-        .filter(|&d| raw.shape[d] > 1)
-        .map(|d| ((raw.strides[d] as i128).abs(), raw.shape[d] as i128 - 1))
-        .collect();
+    let mut steps: Vec<(i128, i128)> =
+        (0..rank).filter(|&d| raw.shape[d] > 1).map(|d| ((raw.strides[d] as i128).abs(), raw.shape[d] as i128 - 1)).collect();
     steps.sort_unstable();
     let mut reach = 0;
     raw.shape[..rank].contains(&0)

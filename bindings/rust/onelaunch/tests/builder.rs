@@ -59,7 +59,10 @@ fn scalars_have_the_dtype_of_their_type() {
     assert_eq!(run([x], Bf16::ZERO, |_, [x]| [x + x.constant(small.into())]), x);
     assert_eq!(run([F16::ONE], F16::ZERO, |_, [x]| [F16::ONE + x]).to_f32(), 2.0);
     let dtypes = Device::cpu().unwrap().compile("dtypes", [DType::BFloat16], |g, [x]| {
-        assert_eq!((x.dtype(), (x + 1.0).dtype(), (x + Bf16::ONE).dtype(), (x + 1_i32).dtype()), (DType::BFloat16, DType::Float32, DType::BFloat16, DType::BFloat16));
+        assert_eq!(
+            (x.dtype(), (x + 1.0).dtype(), (x + Bf16::ONE).dtype(), (x + 1_i32).dtype()),
+            (DType::BFloat16, DType::Float32, DType::BFloat16, DType::BFloat16)
+        );
         assert_eq!(g.constant(DType::Int8, 3.0).dtype(), DType::Int8);
         [x + 1.0, g.scalar(7_u64), x.astype(DType::Bool)]
     });
@@ -68,7 +71,11 @@ fn scalars_have_the_dtype_of_their_type() {
 
 #[test]
 fn constants_keep_their_bits() {
-    let text = Device::cpu().unwrap().compile("bits", [], |g, []| [g.scalar(f32::from_bits(0xFFC1_2345)), g.scalar(-0.0_f32)]).unwrap().text(TextKind::Graph);
+    let text = Device::cpu()
+        .unwrap()
+        .compile("bits", [], |g, []| [g.scalar(f32::from_bits(0xFFC1_2345)), g.scalar(-0.0_f32)])
+        .unwrap()
+        .text(TextKind::Graph);
     assert!(text.contains("ffc12345") && text.contains("80000000"), "{text}");
     assert!(run([0.0_f32], 1.0_f32, |g, [_]| [g.scalar(-0.0_f32)]).is_sign_negative());
     assert_eq!(run([0.0_f32], 0_u64, |g, [_]| [g.scalar(u64::MAX)]), u64::MAX);
@@ -110,7 +117,8 @@ fn a_builders_error_comes_out_as_it_is() {
     assert_eq!(own.0, 42);
     let library = cpu.try_compile::<1, 1, Own>("own", [DType::Float32], |_, [x]| Ok([x & x])).unwrap_err();
     assert_eq!(library.0, 0);
-    let boxed: Box<dyn StdError> = cpu.try_compile::<1, 1, Box<dyn StdError>>("boxed", [DType::Float32], |_, _| Err("no weights".into())).unwrap_err();
+    let boxed: Box<dyn StdError> =
+        cpu.try_compile::<1, 1, Box<dyn StdError>>("boxed", [DType::Float32], |_, _| Err("no weights".into())).unwrap_err();
     assert_eq!(boxed.to_string(), "no weights");
     let passed = onelaunch::Error::new(Status::Limit, "heads", "too many");
     let error = cpu.try_compile::<1, 1, onelaunch::Error>("passed", [DType::Float32], |_, _| Err(passed.clone())).unwrap_err();
@@ -122,7 +130,9 @@ fn a_builders_error_comes_out_as_it_is() {
 fn a_builders_panic_goes_on_after_the_library() {
     let cpu = Device::cpu().unwrap();
     for _ in 0..3 {
-        let panic = catch_unwind(AssertUnwindSafe(|| cpu.compile("panics", [DType::Float32], |_, [x]| if x.dtype() == DType::Float32 { panic!("in the builder") } else { [x] })));
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            cpu.compile("panics", [DType::Float32], |_, [x]| if x.dtype() == DType::Float32 { panic!("in the builder") } else { [x] })
+        }));
         assert_eq!(*panic.unwrap_err().downcast_ref::<&str>().unwrap(), "in the builder");
     }
     assert_eq!(run([1.0_f32], 0.0_f32, |_, [x]| [x + 1.0]), 2.0);
@@ -147,12 +157,18 @@ fn builders_nest() {
 fn numbers_of_inputs_known_at_run_time() {
     let cpu = Device::cpu().unwrap();
     let sums = cpu.compile_many::<onelaunch::Error>("sums", &[DType::Float32; 40], 40, |_, inputs| {
-        Ok(inputs.iter().scan(None, |sum, &x| { *sum = Some(sum.map_or(x, |s: Value<'_>| s + x)); *sum }).collect())
+        Ok(inputs
+            .iter()
+            .scan(None, |sum, &x| {
+                *sum = Some(sum.map_or(x, |s: Value<'_>| s + x));
+                *sum
+            })
+            .collect())
     });
     let sums = sums.unwrap();
     assert_eq!((sums.input_count(), sums.output_count()), (40, 40));
     let x: Vec<f32> = (0..40).map(|i| i as f32).collect();
-    let mut y = vec![0.0_f32; 40];
+    let mut y = [0.0_f32; 40];
     let inputs: Vec<View<'_>> = x.iter().map(View::scalar).collect();
     let mut outputs: Vec<ViewMut<'_>> = y.iter_mut().map(ViewMut::scalar).collect();
     sums.replay(&inputs, &mut outputs).unwrap();

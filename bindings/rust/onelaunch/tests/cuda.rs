@@ -19,12 +19,29 @@ fn gpu() -> Option<Device<Cuda>> {
 #[test]
 fn facts() {
     if gpu().is_none() {
-        assert_eq!(cuda::count().map_or_else(|error| error.status(), |n| { assert_eq!(n, 0); Status::Device }), Status::Device);
+        assert_eq!(
+            cuda::count().map_or_else(
+                |error| error.status(),
+                |n| {
+                    assert_eq!(n, 0);
+                    Status::Device
+                }
+            ),
+            Status::Device
+        );
         return;
     }
     let n = cuda::count().unwrap();
     let facts = cuda::describe(0).unwrap();
-    assert!(n >= 1 && !facts.name.is_empty() && facts.capability >= 50 && facts.n_multiprocessors > 0 && facts.n_bytes > 0 && facts.driver_version >= 11000, "{facts:?}");
+    assert!(
+        n >= 1
+            && !facts.name.is_empty()
+            && facts.capability >= 50
+            && facts.n_multiprocessors > 0
+            && facts.n_bytes > 0
+            && facts.driver_version >= 11000,
+        "{facts:?}"
+    );
     assert!(cuda::compiler_version().unwrap() >= 11000);
     for absent in [n, usize::MAX] {
         assert_eq!(cuda::describe(absent).unwrap_err().status(), Status::Device);
@@ -79,7 +96,10 @@ fn rates_have_the_cpus_bits() {
                 decay_rate_logarithm: ga_log.view([heads]).unwrap(),
                 decay_interval_bias: gdt_bias.view([heads]).unwrap(),
             },
-            &mut RatesOutputs { update_rates: gbeta.view_mut([tokens, heads]).unwrap(), decay_factors: gdecay.view_mut([tokens, heads]).unwrap() },
+            &mut RatesOutputs {
+                update_rates: gbeta.view_mut([tokens, heads]).unwrap(),
+                decay_factors: gdecay.view_mut([tokens, heads]).unwrap(),
+            },
         )
         .unwrap();
     assert_eq!(gpu.launches() - before, 1);
@@ -139,7 +159,11 @@ fn memory_is_of_one_gpu() {
     let (x, mut y) = (Buffer::from_slice(&first, &[1.0_f32; 4]).unwrap(), Buffer::<f32, _>::new(&second, 4).unwrap());
     let negate = first.compile("negate", [DType::Float32], |_, [x]| [-x]).unwrap();
     let error = negate.replay(&[x.view([4]).unwrap()], &mut [y.view_mut([4]).unwrap()]).unwrap_err();
-    assert_eq!((error.status(), error.description().starts_with("output 0 is memory of another device")), (Status::Argument, true), "{error}");
+    assert_eq!(
+        (error.status(), error.description().starts_with("output 0 is memory of another device")),
+        (Status::Argument, true),
+        "{error}"
+    );
     assert!(negate.output_shapes(&[y.view([4]).unwrap()]).is_err());
     let inputs = [Input::View(y.view([4]).unwrap())];
     let mut z = Buffer::<f32, _>::new(&first, 4).unwrap();
@@ -165,7 +189,8 @@ fn many_tensors() {
         Some(gpu) => gpu,
         None => return,
     };
-    let sum = gpu.compile_many::<Error>("sum", &[DType::Int32; 20], 1, |_, x| Ok(vec![x.iter().copied().reduce(|a, b| a + b).unwrap()])).unwrap();
+    let sum =
+        gpu.compile_many::<Error>("sum", &[DType::Int32; 20], 1, |_, x| Ok(vec![x.iter().copied().reduce(|a, b| a + b).unwrap()])).unwrap();
     let x: Vec<Buffer<i32, Cuda>> = (0..20).map(|i| Buffer::from_slice(&gpu, &[i; 3]).unwrap()).collect();
     let views: Vec<View<'_, Cuda>> = x.iter().map(|x| x.view([3]).unwrap()).collect();
     let mut y = Buffer::<i32, _>::new(&gpu, 3).unwrap();

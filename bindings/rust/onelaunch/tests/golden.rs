@@ -74,7 +74,8 @@ impl Column {
 
 #[test]
 fn golden_rates() {
-    let folder = std::env::var_os("ONELAUNCH_GOLDEN").map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/golden")), PathBuf::from);
+    let folder = std::env::var_os("ONELAUNCH_GOLDEN")
+        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/golden")), PathBuf::from);
     let text = std::fs::read_to_string(folder.join("rates.tsv")).unwrap();
     // The rows of the same dtypes are one replay.
     let mut groups: BTreeMap<Vec<DType>, Vec<Column>> = BTreeMap::new();
@@ -95,7 +96,12 @@ fn golden_rates() {
     for (dtypes, columns) in &groups {
         let [b, a, a_log, dt_bias, beta, decay] = <&[Column; 6]>::try_from(&columns[..]).unwrap();
         let (kinds, decay_kinds) = (
-            RatesDTypes { update_logits: dtypes[0], decay_interval_inputs: dtypes[1], decay_rate_logarithm: dtypes[2], decay_interval_bias: dtypes[3] },
+            RatesDTypes {
+                update_logits: dtypes[0],
+                decay_interval_inputs: dtypes[1],
+                decay_rate_logarithm: dtypes[2],
+                decay_interval_bias: dtypes[3],
+            },
             DecayDTypes { decay_interval_inputs: dtypes[1], decay_rate_logarithm: dtypes[2], decay_interval_bias: dtypes[3] },
         );
         let inputs = RatesInputs {
@@ -113,7 +119,8 @@ fn golden_rates() {
         }
 
         let alone = GatedDeltaDecay::compile(&cpu, decay_kinds).unwrap();
-        let inputs = DecayInputs { decay_interval_inputs: a.view(), decay_rate_logarithm: a_log.view(), decay_interval_bias: dt_bias.view() };
+        let inputs =
+            DecayInputs { decay_interval_inputs: a.view(), decay_rate_logarithm: a_log.view(), decay_interval_bias: dt_bias.view() };
         let (mut once, mut composed) = (decay.blank(), decay.blank());
         alone.replay(&inputs, &mut once.view_mut()).unwrap();
         alone.replay_composed(&inputs, &mut composed.view_mut()).unwrap();

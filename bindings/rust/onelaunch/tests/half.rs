@@ -57,7 +57,8 @@ macro_rules! tests {
             /// From float64 by way of float32 would be two roundings: just above a midpoint comes out below it.
             #[test]
             fn from_float64_once() {
-                let finite: Vec<f64> = every().into_iter().filter(|x| f64::from(*x).is_finite() && x.to_bits() < 0x8000).map(f64::from).collect();
+                let finite: Vec<f64> =
+                    every().into_iter().filter(|x| f64::from(*x).is_finite() && x.to_bits() < 0x8000).map(f64::from).collect();
                 for (i, pair) in finite.windows(2).enumerate() {
                     let (i, middle) = (i as u16, (pair[0] + pair[1]) / 2.0);
                     let even = i + (i & 1);

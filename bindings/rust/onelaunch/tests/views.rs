@@ -10,17 +10,41 @@ fn doubling() -> Composite {
 fn a_view_lies_inside_of_its_slice() {
     let x = [0_i32; 12];
     let inside: &[(usize, &[usize], &[isize])] = &[
-        (0, &[12], &[1]), (11, &[12], &[-1]), (0, &[3, 4], &[4, 1]), (11, &[3, 4], &[-4, -1]), (3, &[5, 1000], &[2, 0]), (12, &[0, 5], &[99, -99]),
-        (11, &[], &[]), (11, &[1, 1], &[1000, -1000]), (0, &[usize::MAX >> 1, 1], &[0, 0]), (8, &[3, 4], &[-4, 1]), (0, &[0, usize::MAX >> 1], &[isize::MAX, isize::MAX]),
+        (0, &[12], &[1]),
+        (11, &[12], &[-1]),
+        (0, &[3, 4], &[4, 1]),
+        (11, &[3, 4], &[-4, -1]),
+        (3, &[5, 1000], &[2, 0]),
+        (12, &[0, 5], &[99, -99]),
+        (11, &[], &[]),
+        (11, &[1, 1], &[1000, -1000]),
+        (0, &[usize::MAX >> 1, 1], &[0, 0]),
+        (8, &[3, 4], &[-4, 1]),
+        (0, &[0, usize::MAX >> 1], &[isize::MAX, isize::MAX]),
     ];
     for (offset, shape, strides) in inside {
         let view = View::strided(&x, *offset, shape, strides).unwrap();
         assert_eq!((&view.shape()[..], &view.strides()[..]), (*shape, *strides));
     }
     let outside: &[(usize, &[usize], &[isize])] = &[
-        (1, &[12], &[1]), (0, &[13], &[1]), (10, &[12], &[-1]), (0, &[2], &[-1]), (0, &[3, 5], &[4, 1]), (12, &[], &[]), (13, &[0], &[1]), (12, &[1], &[0]),
-        (0, &[2], &[isize::MIN]), (0, &[2], &[isize::MAX]), (0, &[usize::MAX >> 1, 3], &[isize::MAX, isize::MAX]), (usize::MAX, &[1], &[1]), (usize::MAX, &[2], &[-1]),
-        (0, &[usize::MAX >> 1; 8], &[isize::MAX; 8]), (11, &[usize::MAX >> 1; 8], &[isize::MIN; 8]), (0, &[usize::MAX], &[0]), (0, &[2, 2], &[1]), (0, &[2], &[1, 1]),
+        (1, &[12], &[1]),
+        (0, &[13], &[1]),
+        (10, &[12], &[-1]),
+        (0, &[2], &[-1]),
+        (0, &[3, 5], &[4, 1]),
+        (12, &[], &[]),
+        (13, &[0], &[1]),
+        (12, &[1], &[0]),
+        (0, &[2], &[isize::MIN]),
+        (0, &[2], &[isize::MAX]),
+        (0, &[usize::MAX >> 1, 3], &[isize::MAX, isize::MAX]),
+        (usize::MAX, &[1], &[1]),
+        (usize::MAX, &[2], &[-1]),
+        (0, &[usize::MAX >> 1; 8], &[isize::MAX; 8]),
+        (11, &[usize::MAX >> 1; 8], &[isize::MIN; 8]),
+        (0, &[usize::MAX], &[0]),
+        (0, &[2, 2], &[1]),
+        (0, &[2], &[1, 1]),
     ];
     for (offset, shape, strides) in outside {
         assert_eq!(View::strided(&x, *offset, shape, strides).unwrap_err().status(), Status::Shape, "{offset} {shape:?} {strides:?}");
@@ -47,7 +71,16 @@ fn strides_lead_where_they_say() {
     assert_eq!(replay(rows.narrow(0, 2..3).unwrap().narrow(1, 3..4).unwrap()), [22]);
     assert_eq!(replay(rows.narrow(0, 3..3).unwrap()), [0_i32; 0]);
     assert_eq!(replay(View::new(&x[..3], [3, 1]).unwrap().broadcast_to([2, 3, 2]).unwrap()), [0, 0, 2, 2, 4, 4, 0, 0, 2, 2, 4, 4]);
-    for wrong in [rows.narrow(2, 0..1), rows.narrow(1, 2..5), rows.permute([0, 0]), rows.permute([0]), rows.permute([0, 2]), rows.broadcast_to([4]), rows.broadcast_to([3, 5]), rows.broadcast_to([0, 4])] {
+    for wrong in [
+        rows.narrow(2, 0..1),
+        rows.narrow(1, 2..5),
+        rows.permute([0, 0]),
+        rows.permute([0]),
+        rows.permute([0, 2]),
+        rows.broadcast_to([4]),
+        rows.broadcast_to([3, 5]),
+        rows.broadcast_to([0, 4]),
+    ] {
         assert_eq!(wrong.unwrap_err().status(), Status::Shape);
     }
     #[allow(clippy::reversed_empty_ranges)]
@@ -66,7 +99,10 @@ fn outputs_lie_side_by_side() {
     // A fold over itself cannot be divided, and is no output.
     let fold = |y: &mut [i32; 8]| ViewMut::strided(y, 0, [2, 2], [1, 1]).map(|view| view.split_at(0, 1).err().map(|e| e.status()));
     assert_eq!(fold(&mut both).unwrap(), Some(Status::Overlap));
-    let folded = two.replay(&[View::new(&x, [2, 2]).unwrap()], &mut [ViewMut::strided(&mut both, 0, [2, 2], [1, 1]).unwrap(), ViewMut::new(&mut [0; 4], [2, 2]).unwrap()]);
+    let folded = two.replay(
+        &[View::new(&x, [2, 2]).unwrap()],
+        &mut [ViewMut::strided(&mut both, 0, [2, 2], [1, 1]).unwrap(), ViewMut::new(&mut [0; 4], [2, 2]).unwrap()],
+    );
     assert_eq!(folded.unwrap_err().status(), Status::Overlap);
     let (first, rest) = ViewMut::from(&mut both[..]).split_at(0, 0).unwrap();
     assert_eq!((first.shape(), rest.shape()), (vec![0], vec![8]));
@@ -125,7 +161,9 @@ fn output_shapes_come_from_the_inputs() {
     assert_eq!((shapes[1].dtype, &shapes[1].shape[..]), (DType::Bool, &[3][..]));
     assert_eq!((two.input_dtypes(), two.output_dtypes()), (vec![DType::Float32, DType::BFloat16], vec![DType::Float32, DType::Bool]));
     assert_eq!((two.name(), two.composed_launches()), ("two", 3));
-    assert!(two.text(TextKind::Program).len() > 10 && two.text(TextKind::Dot).starts_with("digraph") && two.cuda_text().contains("__global__"));
+    assert!(
+        two.text(TextKind::Program).len() > 10 && two.text(TextKind::Dot).starts_with("digraph") && two.cuda_text().contains("__global__")
+    );
 }
 
 /// Every element type goes in and comes out.
