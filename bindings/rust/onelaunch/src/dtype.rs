@@ -47,7 +47,7 @@ impl DType {
     ];
 
     /// The C library's value.
-    pub fn to_raw(self) -> sys::ol_dtype {
+    pub const fn to_raw(self) -> sys::ol_dtype {
         self as sys::ol_dtype
     }
 
@@ -68,9 +68,13 @@ impl DType {
     }
 
     /// Bytes of an element.
-    pub fn size(self) -> usize {
-        // SAFETY: any value is allowed.
-        unsafe { sys::ol_dtype_size(self.to_raw()) }
+    pub const fn size(self) -> usize {
+        match self {
+            DType::Bool | DType::UInt8 | DType::Int8 => 1,
+            DType::UInt16 | DType::Int16 | DType::Float16 | DType::BFloat16 => 2,
+            DType::UInt32 | DType::Int32 | DType::Float32 => 4,
+            DType::UInt64 | DType::Int64 => 8,
+        }
     }
 
     /// Whether it is float16, bfloat16 or float32.
@@ -139,4 +143,18 @@ macro_rules! elements {
 elements! {
     bool => Bool, u8 => UInt8, u16 => UInt16, u32 => UInt32, u64 => UInt64, i8 => Int8, i16 => Int16, i32 => Int32, i64 => Int64,
     F16 => Float16, Bf16 => BFloat16, f32 => Float32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_the_librarys() {
+        for dtype in DType::ALL {
+            // SAFETY: any value is allowed.
+            assert_eq!(dtype.size(), unsafe { sys::ol_dtype_size(dtype.to_raw()) }, "{dtype}");
+        }
+        assert_eq!(unsafe { sys::ol_dtype_size(sys::OL_DTYPE_COUNT as sys::ol_dtype) }, 0);
+    }
 }

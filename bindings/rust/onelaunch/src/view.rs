@@ -69,20 +69,6 @@ pub(crate) fn extents(operation: &str, shape: &[usize]) -> Result<[i64; MAX_RANK
     Ok(dims)
 }
 
-/// Strides of a row-major tensor.
-fn contiguous(shape: &[usize]) -> Result<[isize; MAX_RANK]> {
-    let mut strides = [0; MAX_RANK];
-    let mut stride = 1_isize;
-    for (d, &extent) in shape.iter().enumerate().take(MAX_RANK).rev() {
-        strides[d] = stride;
-        stride = isize::try_from(extent.max(1))
-            .ok()
-            .and_then(|extent| stride.checked_mul(extent))
-            .ok_or_else(|| wrong(format!("shape {shape:?} does not fit an address space")))?;
-    }
-    Ok(strides)
-}
-
 /// The tensor of these elements, if all of them are among the `len` that start at `base`.
 fn tensor<T: Element>(base: *mut T, len: usize, offset: usize, shape: &[usize], strides: &[isize]) -> Result<sys::ol_tensor> {
     let dims = extents("view", shape)?;
@@ -92,7 +78,7 @@ fn tensor<T: Element>(base: *mut T, len: usize, offset: usize, shape: &[usize], 
     let mut low = offset as i128;
     let mut high = offset as i128;
     for (&extent, &stride) in shape.iter().zip(strides) {
-        // No overflow: each product is below 2^126 in size, and at most 8 are added to an offset.
+        // A product is below 2^126 in size; a sum of several may be too large.
         let reach = (extent.max(1) as i128 - 1) * stride as i128;
         let end = if reach < 0 { &mut low } else { &mut high };
         *end = end.checked_add(reach).ok_or_else(|| wrong(format!("shape {shape:?} does not fit an address space")))?;
@@ -116,15 +102,51 @@ fn tensor<T: Element>(base: *mut T, len: usize, offset: usize, shape: &[usize], 
     Ok(raw)
 }
 
-/// A row-major tensor of exactly all elements.
+/// A row-major tensor of exactly all elements. Made for every replay where views are not kept, so without detours.
+#[inline]
 pub(crate) fn whole<T: Element>(base: *mut T, len: usize, shape: &[usize]) -> Result<sys::ol_tensor> {
-    extents("view", shape)?;
-    let strides = contiguous(shape)?;
-    let n = if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1_usize, |n, &extent| n.checked_mul(extent)) };
-    if n != Some(len) {
-        return Err(wrong(format!("shape {shape:?} is not that of {len} elements; View::strided takes a part of a slice")));
+    let mut raw = sys::ol_tensor {
+        data: base as *mut c_void,
+        dtype: T::DTYPE.to_raw(),
+        rank: shape.len() as i32,
+        shape: [0; MAX_RANK],
+        strides: [0; MAX_RANK],
+    };
+    let (mut stride, mut fits, mut is_empty) = (1_i64, shape.len() <= MAX_RANK, false);
+    for (d, &extent) in shape.iter().enumerate().take(MAX_RANK).rev() {
+        raw.shape[d] = extent as i64;
+        raw.strides[d] = stride;
+        is_empty |= extent == 0;
+        match i64::try_from(extent.max(1)).ok().and_then(|extent| stride.checked_mul(extent)) {
+            Some(next) => stride = next,
+            None => fits = false,
+        }
     }
-    tensor(base, len, 0, shape, &strides[..shape.len()])
+    if fits && if is_empty { len == 0 } else { stride as usize == len } {
+        return Ok(raw);
+    }
+    Err(not_whole(len, shape, fits))
+}
+
+#[cold]
+fn not_whole(len: usize, shape: &[usize], fits: bool) -> Error {
+    match extents("view", shape) {
+        Ok(_) if fits => wrong(format!("shape {shape:?} is not that of {len} elements; View::strided takes a part of a slice")),
+        Ok(_) => wrong(format!("shape {shape:?} does not fit an address space")),
+        Err(error) => error,
+    }
+}
+
+/// A row-major tensor of exactly all bytes. Any byte is a bool as an input, and an output may be of any bytes.
+fn whole_bytes(base: *mut u8, n_bytes: usize, dtype: DType, shape: &[usize]) -> Result<sys::ol_tensor> {
+    let size = dtype.size();
+    if n_bytes % size != 0 {
+        return Err(wrong(format!("{n_bytes} bytes are no whole number of elements of {dtype}")));
+    }
+    // Counted in elements, so that no byte is out of reach; the address stays as it is.
+    let mut raw = whole(base, n_bytes / size, shape)?;
+    raw.dtype = dtype.to_raw();
+    Ok(raw)
 }
 
 /// What both kinds of views have.
@@ -132,6 +154,7 @@ macro_rules! common {
     ($view:ident) => {
         impl<'a, P: Platform> $view<'a, P> {
             /// From parts that were checked.
+            #[inline]
             pub(crate) fn from_tensor(raw: sys::ol_tensor, tag: P::Tag) -> Self {
                 $view { tensor: Tensor { raw, tag }, life: PhantomData }
             }
@@ -259,6 +282,7 @@ fn advance(raw: &mut sys::ol_tensor, axis: usize, by: usize) {
 
 impl<'a> View<'a, Cpu> {
     /// All elements of a slice, row-major. [`Status::Shape`] where the shape has another number of elements.
+    #[inline]
     pub fn new<T: Element>(elements: &'a [T], shape: impl AsRef<[usize]>) -> Result<Self> {
         let raw = whole(elements.as_ptr() as *mut T, elements.len(), shape.as_ref())?;
         Ok(View::from_tensor(raw, ()))
@@ -281,6 +305,21 @@ impl<'a> View<'a, Cpu> {
     pub fn strided<T: Element>(elements: &'a [T], offset: usize, shape: impl AsRef<[usize]>, strides: impl AsRef<[isize]>) -> Result<Self> {
         let raw = tensor(elements.as_ptr() as *mut T, elements.len(), offset, shape.as_ref(), strides.as_ref())?;
         Ok(View::from_tensor(raw, ()))
+    }
+
+    /// Bytes as elements of a dtype that is known at run time only, row-major; they need not be aligned. [`Status::Shape`] where the shape
+    /// has another number of bytes.
+    ///
+    /// ```
+    /// # use onelaunch::{DType, View};
+    /// # fn main() -> onelaunch::Result<()> {
+    /// let file = [0_u8; 25];                                  // a header of one byte, and six elements
+    /// let weights = View::from_bytes(&file[1..], DType::Float32, [2, 3])?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn from_bytes(bytes: &'a [u8], dtype: DType, shape: impl AsRef<[usize]>) -> Result<Self> {
+        Ok(View::from_tensor(whole_bytes(bytes.as_ptr() as *mut u8, bytes.len(), dtype, shape.as_ref())?, ()))
     }
 
     /// One element, of rank 0.
@@ -314,6 +353,7 @@ impl<'a, P: Platform> View<'a, P> {
 
 impl<'a> ViewMut<'a, Cpu> {
     /// All elements of a slice, row-major. [`Status::Shape`] where the shape has another number of elements.
+    #[inline]
     pub fn new<T: Element>(elements: &'a mut [T], shape: impl AsRef<[usize]>) -> Result<Self> {
         let raw = whole(elements.as_mut_ptr(), elements.len(), shape.as_ref())?;
         Ok(ViewMut::from_tensor(raw, ()))
@@ -329,6 +369,11 @@ impl<'a> ViewMut<'a, Cpu> {
     ) -> Result<Self> {
         let raw = tensor(elements.as_mut_ptr(), elements.len(), offset, shape.as_ref(), strides.as_ref())?;
         Ok(ViewMut::from_tensor(raw, ()))
+    }
+
+    /// Bytes as elements of a dtype that is known at run time only: see [`View::from_bytes`].
+    pub fn from_bytes(bytes: &'a mut [u8], dtype: DType, shape: impl AsRef<[usize]>) -> Result<Self> {
+        Ok(ViewMut::from_tensor(whole_bytes(bytes.as_mut_ptr(), bytes.len(), dtype, shape.as_ref())?, ()))
     }
 
     /// One element, of rank 0.
@@ -378,11 +423,11 @@ fn steps_are_apart(raw: &sys::ol_tensor) -> bool {
     let mut steps: Vec<(i128, i128)> =
         (0..rank).filter(|&d| raw.shape[d] > 1).map(|d| ((raw.strides[d] as i128).abs(), raw.shape[d] as i128 - 1)).collect();
     steps.sort_unstable();
-    let mut reach = 0;
+    let mut reach = 0_i128;
     raw.shape[..rank].contains(&0)
         || steps.into_iter().all(|(stride, n)| {
             let apart = stride > reach;
-            reach += stride * n;
+            reach = stride.saturating_mul(n).saturating_add(reach);
             apart
         })
 }

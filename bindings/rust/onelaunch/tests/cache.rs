@@ -28,9 +28,11 @@ fn the_cache_of_kernels() {
             0
         }
     };
-    fs::write(folder.join(format!("{:032x}.kernel", 1)), "no kernel").unwrap();
+    for i in 0..2 {
+        fs::write(folder.join(format!("{i:032x}.kernel")), "no kernel").unwrap();
+    }
     let entries = cache::list().unwrap();
-    assert_eq!(entries.len(), n_kernels + 1);
+    assert_eq!(entries.len(), n_kernels + 2);
     assert_eq!(entries.iter().filter(|entry| entry.is_sound).count(), n_kernels);
     for entry in &entries {
         let age = SystemTime::now().duration_since(entry.last_used).unwrap_or_default();

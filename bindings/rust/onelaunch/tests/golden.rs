@@ -114,7 +114,10 @@ fn golden_rates() {
         for composed in [false, true] {
             let (mut got_beta, mut got_decay) = (beta.blank(), decay.blank());
             let mut outputs = RatesOutputs { update_rates: got_beta.view_mut(), decay_factors: got_decay.view_mut() };
+            let before = cpu.launches();
             if composed { rates.replay_composed(&inputs, &mut outputs) } else { rates.replay(&inputs, &mut outputs) }.unwrap();
+            let expected = if composed { rates.as_ref().composed_launches() } else { 1 };
+            assert!(cpu.launches() - before == expected as u64 && (expected > 4 || !composed));
             assert!(got_beta.bits() == beta.bits() && got_decay.bits() == decay.bits(), "rates of {dtypes:?}, composed: {composed}");
         }
 
@@ -122,8 +125,10 @@ fn golden_rates() {
         let inputs =
             DecayInputs { decay_interval_inputs: a.view(), decay_rate_logarithm: a_log.view(), decay_interval_bias: dt_bias.view() };
         let (mut once, mut composed) = (decay.blank(), decay.blank());
+        let before = cpu.launches();
         alone.replay(&inputs, &mut once.view_mut()).unwrap();
         alone.replay_composed(&inputs, &mut composed.view_mut()).unwrap();
+        assert_eq!(cpu.launches() - before, 1 + alone.as_ref().composed_launches() as u64);
         assert!(once.bits() == decay.bits() && composed.bits() == decay.bits(), "decay of {dtypes:?}");
 
         let built: Composite = cpu

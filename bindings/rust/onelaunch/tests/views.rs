@@ -188,3 +188,28 @@ fn every_element_type() {
     assert_eq!(DType::ALL.map(|dtype| DType::from_raw(dtype.to_raw())), DType::ALL.map(Some));
     assert_eq!(DType::from_raw(12), None);
 }
+
+/// Of a dtype known at run time, and off its alignment.
+#[test]
+fn bytes_as_elements() {
+    let (mut from, mut to) = (vec![0_u8; 1 + 4 * 9], vec![0xEE_u8; 3 + 4 * 9 + 1]);
+    for i in 0..9 {
+        from[1 + 4 * i..][..4].copy_from_slice(&(i as i32).to_le_bytes());
+    }
+    let mut y = ViewMut::from_bytes(&mut to[3..39], DType::Int32, [3, 3]).unwrap();
+    let x = View::from_bytes(&from[1..], DType::Int32, [3, 3]).unwrap();
+    doubling().replay(&[x.permute([1, 0]).unwrap()], &mut [y.reborrow()]).unwrap();
+    doubling().replay(&[x.permute([1, 0]).unwrap()], &mut [y]).unwrap();
+    let doubled: Vec<i32> = to[3..39].chunks(4).map(|bytes| i32::from_le_bytes(<[u8; 4]>::try_from(bytes).unwrap())).collect();
+    assert_eq!((doubled, [to[2], to[39]]), (vec![0, 6, 12, 2, 8, 14, 4, 10, 16], [0xEE; 2]));
+    for (n, shape) in [(35, &[3, 3][..]), (36, &[9, 9]), (36, &[8]), (36, &[36]), (0, &[])] {
+        assert_eq!(View::from_bytes(&from[..n], DType::Int32, shape).unwrap_err().status(), Status::Shape);
+    }
+    // A byte that is neither 0 nor 1 is a true bool, and comes out as 1.
+    let copy = Device::cpu().unwrap().compile("copy", [DType::Bool], |_, [x]| [x]).unwrap();
+    let mut bools = [false; 4];
+    copy.replay(&[View::from_bytes(&[0, 1, 2, 255], DType::Bool, [4]).unwrap()], &mut [ViewMut::new(&mut bools, [4]).unwrap()]).unwrap();
+    assert_eq!(bools.map(|x| x as u8), [0, 1, 1, 1]);
+    let read = unsafe { std::slice::from_raw_parts(bools.as_ptr() as *const u8, 4) };
+    assert_eq!(read, [0, 1, 1, 1]);
+}
