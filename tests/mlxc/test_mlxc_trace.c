@@ -2,13 +2,12 @@
  * it may not, each with a message: read a placeholder's data, evaluate it, keep it and use it later. */
 #include "seed.h"
 
-#include <math.h>
 
 /* ---- Placeholders ---- */
 
 typedef struct answers {
     mlx_dtype dtype, sum_dtype;
-    int eval_code, item_code, n_messages, is_used, after_code;
+    int eval_code, item_code, n_messages, is_used;
     bool has_data;
     mlx_array kept;
 } answers;
