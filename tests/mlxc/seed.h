@@ -37,7 +37,7 @@ static inline int seed_rates_of(mlx_vector_array *res, const mlx_vector_array in
     mlx_stream s = mlx_default_gpu_stream_new();
     int code = 0;
     if (n_calls)
-        ++*n_calls;
+        __atomic_fetch_add(n_calls, 1, __ATOMIC_RELAXED);
     for (int i = 0; i < SEED_INPUTS; i++) {
         in[i] = mlx_array_new();
         code = code || mlx_vector_array_get(&in[i], input, (size_t)i);
