@@ -11,6 +11,7 @@ macro_rules! handle {
         #[repr(C)]
         #[derive(Clone, Copy)]
         pub struct $name { ctx: *mut c_void }
+        #[allow(dead_code)]
         impl $name { const EMPTY: Self = Self { ctx: ptr::null_mut() }; }
     )* };
 }
