@@ -1,8 +1,6 @@
 /* Most operations are the primitive of their name. The others are a few primitives, and one launch all the same. */
 #include "operations.h"
 
-#include <math.h>
-
 #define DEGREES 57.295779513082320876798
 #define RADIANS 0.01745329251994329576924
 
@@ -45,8 +43,10 @@ static int emit_scaled(const char *function, mlxc_tape *t, uint32_t operand, dou
 static int emit_round(const char *function, mlxc_tape *t, int32_t decimals, uint32_t operand, uint32_t *step)
 {
     ol_dtype dtype = t->steps[operand].dtype;
-    double power = pow(10, decimals < 0 ? -decimals : decimals);
+    double power = 1;
     uint32_t x;
+    for (int32_t i = decimals < 0 ? -decimals : decimals; i > 0; i--)
+        power *= 10;
     if (decimals == 0)
         return mlxc_tape_primitive(function, t, "round", &operand, step);
     if (!is_float(dtype) && decimals > 0)
