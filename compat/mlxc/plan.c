@@ -43,9 +43,10 @@ mlxc_plan *mlxc_plan_new(const char *function, mlxc_tape *t, mlxc_body *const *r
 {
     uint32_t *steps = malloc((n_results + 1) * sizeof *steps);
     mlxc_plan *p = calloc(1, sizeof *p);
+    if (p)
+        atomic_init(&p->references, 1);
     if (!p || !steps)
         goto no_memory;
-    atomic_init(&p->references, 1);
     p->engine = t->engine;
     p->n_inputs = t->n_inputs;
     p->captured = malloc((t->n_captured + 1) * sizeof(mlxc_body *));
@@ -78,7 +79,7 @@ mlxc_plan *mlxc_plan_retain(mlxc_plan *p)
 
 void mlxc_plan_release(mlxc_plan *p)
 {
-    if (!p || (atomic_load(&p->references) > 0 && atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1))
+    if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1)
         return;
     ol_composite_destroy(p->composite);
     for (size_t i = 0; i < p->n_captured; i++)

@@ -26,8 +26,10 @@ typedef struct mlxc_capture {
     uint32_t step;
 } mlxc_capture;
 
+#define MLXC_NO_TRACE UINT64_MAX
+
 typedef struct mlxc_tape {
-    uint64_t serial;                   /* which no other tape ever has; 0: a single operation's */
+    uint64_t serial;                   /* which no other tape ever has; MLXC_NO_TRACE: of a single operation; never 0 */
     mlxc_engine *engine;               /* of the streams used so far: a GPU's if any was; NULL: none was */
     size_t n_inputs;                   /* of the closure: the first steps */
     mlxc_step *steps;
