@@ -1,0 +1,126 @@
+/* Making bodies, and letting go of them. One block of malloc holds a body and, behind it, its values in host memory: at decode
+ * size that is one trip to the allocator's cache of this thread, so there are no free lists here. */
+#include "body.h"
+
+#include "report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGNMENT 64
+
+/* Sets everything but the shape of a view, which is the caller's. */
+static void shape_body(mlxc_body *b, ol_dtype dtype, int32_t rank, const int64_t *dims)
+{
+    size_t stride = 1, n = 1;
+    b->view = ol_tensor_contiguous(NULL, dtype, rank, dims);
+    for (int32_t d = rank; d-- > 0;) {
+        b->shape[d] = (int)dims[d];
+        b->strides[d] = stride;
+        stride *= dims[d] > 0 ? (size_t)dims[d] : 1;
+        n *= (size_t)dims[d];
+    }
+    b->n_elements = n;
+}
+
+/* n_bytes: of values behind the body. The caller has checked that the shape's bytes can be counted. */
+static mlxc_body *take(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims, size_t n_bytes)
+{
+    mlxc_body *b = n_bytes > (size_t)PTRDIFF_MAX / 2 ? NULL : malloc(sizeof *b + (n_bytes ? n_bytes + ALIGNMENT - 1 : 0));
+    if (!b) {
+        mlxc_report(function, "no memory for an array of %zu bytes", n_bytes);
+        return NULL;
+    }
+    memset(b, 0, sizeof *b);
+    atomic_init(&b->references, 1);
+    shape_body(b, dtype, rank, dims);
+    if (n_bytes) {
+        uintptr_t end = (uintptr_t)(b + 1);
+        atomic_init(&b->host, (void *)((end + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1)));
+    }
+    return b;
+}
+
+static size_t bytes_of(ol_dtype dtype, int32_t rank, const int64_t *dims)
+{
+    size_t n = ol_dtype_size(dtype);
+    for (int32_t d = 0; d < rank; d++)
+        n = dims[d] == 0 ? 0 : __builtin_mul_overflow(n, (size_t)dims[d], &n) ? SIZE_MAX : n;
+    for (int32_t d = 0; d < rank; d++)
+        if (dims[d] == 0)
+            return 0;
+    return n;
+}
+
+mlxc_body *mlxc_body_new_host(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims)
+{
+    return take(function, dtype, rank, dims, bytes_of(dtype, rank, dims));
+}
+
+mlxc_body *mlxc_body_new_bare(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims)
+{
+    return take(function, dtype, rank, dims, 0);
+}
+
+mlxc_body *mlxc_body_new_on(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims, mlxc_engine *e)
+{
+    ol_error error;
+    void *pointer;
+    if (!e->is_gpu)
+        return mlxc_body_new_host(function, dtype, rank, dims);
+    mlxc_body *b = mlxc_body_new_bare(function, dtype, rank, dims);
+    size_t n_bytes = bytes_of(dtype, rank, dims);
+    if (!b || n_bytes == 0)
+        return b;
+    if (mlxc_block_take(e, &n_bytes, &pointer, &error) != OL_OK) {
+        mlxc_body_release(b);
+        mlxc_report_core(function, &error);
+        return NULL;
+    }
+    b->gpu = e;
+    b->n_device_bytes = n_bytes;
+    atomic_init(&b->device, pointer);
+    return b;
+}
+
+mlxc_body *mlxc_body_view(const char *function, mlxc_body *from, int32_t rank, const int64_t *dims)
+{
+    int32_t offset = rank - from->view.rank;
+    int broadcasts = offset >= 0;
+    for (int32_t d = 0; broadcasts && d < from->view.rank; d++)
+        broadcasts = from->shape[d] == dims[offset + d] || from->shape[d] == 1;
+    if (!broadcasts) {
+        mlxc_report(function, "the array does not broadcast to the shape: an extent of it is neither 1 nor the shape's, or it has more of them");
+        return NULL;
+    }
+    mlxc_body *b = mlxc_body_new_bare(function, from->view.dtype, rank, dims);
+    if (!b)
+        return NULL;
+    for (int32_t d = 0; d < rank; d++)
+        b->view.strides[d] = d < offset || from->shape[d - offset] != dims[d] || dims[d] == 1 ? 0 : from->view.strides[d - offset];
+    b->base = mlxc_body_retain(from->base ? from->base : from);
+    return b;
+}
+
+mlxc_body *mlxc_body_retain(mlxc_body *b)
+{
+    atomic_fetch_add_explicit(&b->references, 1, memory_order_relaxed);
+    return b;
+}
+
+void mlxc_body_release(mlxc_body *b)
+{
+    if (!b || atomic_fetch_sub_explicit(&b->references, 1, memory_order_acq_rel) != 1)
+        return;
+    if (b->gpu)
+        mlxc_block_give(b->gpu, atomic_load(&b->device), b->n_device_bytes);
+    free(b->copied);
+    free(atomic_load_explicit(&b->dense, memory_order_relaxed));
+    mlxc_body *base = b->base;
+    void (*dtor)(void *) = b->dtor;
+    void *managed = b->managed;
+    free(b);
+    if (dtor)
+        dtor(managed);
+    mlxc_body_release(base);
+}
