@@ -17,26 +17,26 @@ uint64_t random_next(uint64_t *state)
 
 /* ---- Errors ---- */
 
-static _Thread_local char last_message[4096];
+static _Thread_local char messages[4096];
 static _Thread_local int n_messages;
 
 static void keep_message(const char *message, void *data)
 {
     (void)data;
-    n_messages++;
-    snprintf(last_message, sizeof last_message, "%s", message ? message : "(no message)");
+    size_t n = n_messages++ == 0 ? 0 : strlen(messages);
+    snprintf(messages + n, sizeof messages - n, "%s%s", n ? "; " : "", message ? message : "(no message)");
 }
 
 const char *error_message(void)
 {
-    return last_message;
+    return messages;
 }
 
 int error_take(void)
 {
     int n = n_messages;
     n_messages = 0;
-    last_message[0] = 0;
+    messages[0] = 0;
     return n;
 }
 
@@ -49,7 +49,7 @@ void client_ok(int code, const char *what, const char *file, int line)
 {
     if (code == 0 && n_messages == 0)
         return;
-    print_error("%s: code %d, %d messages: %s\n", what, code, n_messages, last_message);
+    print_error("%s: code %d, %d messages: %s\n", what, code, n_messages, messages);
     error_take();
     _fail(file, line);
 }
@@ -65,9 +65,9 @@ static bool contains(const char *text, const char *part)
 
 void client_fails(int code, const char *text, const char *what, const char *file, int line)
 {
-    bool right = code == 1 && n_messages >= 1 && contains(last_message, text);
+    bool right = code == 1 && n_messages >= 1 && contains(messages, text);
     if (!right) {
-        print_error("%s: expected an error that says \"%s\"; code %d, %d messages: %s\n", what, text, code, n_messages, last_message);
+        print_error("%s: expected an error that says \"%s\"; code %d, %d messages: %s\n", what, text, code, n_messages, messages);
         error_take();
         _fail(file, line);
     }

@@ -2,7 +2,7 @@
  * (client_launches.c alone does), as the programs of users do: what holds here holds for them.
  *
  * A program is a table of cmocka tests and `return client_run(...)`; --filter and --seed as in harness.h. Every failing call ends up
- * in the error handler that client_run sets, which keeps the last message of the thread and counts them. */
+ * in the error handler that client_run sets, which keeps the messages of the thread and counts them. */
 #ifndef MLXC_CLIENT_H
 #define MLXC_CLIENT_H
 
@@ -30,7 +30,7 @@ uint64_t random_next(uint64_t *state);
 
 /* ---- Errors ---- */
 
-/* The last message of this thread; emptied by error_take. */
+/* The messages that came to this thread since the last error_take, one behind the other. */
 const char *error_message(void);
 /* How many messages came to this thread since the last call, which it forgets with their text. */
 int error_take(void);
@@ -87,6 +87,7 @@ typedef int closure_function(mlx_vector_array *res, const mlx_vector_array input
 mlx_closure compiled(closure_function *f, void *payload, bool shapeless);
 /* Input i of a vector, to be freed. */
 mlx_array input_of(const mlx_vector_array input, size_t i);
+/* Also while an error is under way. */
 void free_all(int n, mlx_array *arrays);
 
 /* ---- Launches (client_launches.c) ---- */

@@ -124,7 +124,7 @@ mlx_array input_of(const mlx_vector_array input, size_t i)
 void free_all(int n, mlx_array *arrays)
 {
     for (int i = 0; i < n; i++) {
-        OK(mlx_array_free(arrays[i]));
+        assert_int_equal(mlx_array_free(arrays[i]), 0);
         arrays[i].ctx = NULL;
     }
 }

@@ -213,7 +213,7 @@ static void step_of_another_shape(void *user)
     static int tokens;
     mlx_closure *c = user;
     uint64_t random = 1;
-    const int shape[3] = { 1, 1 + tokens++ % 5000, 2 }, heads[1] = { 2 };
+    const int shape[3] = { 1, 1 + tokens++ % 700, 2 }, heads[1] = { 2 };
     mlx_array in[4] = { array_random(&random, MLX_FLOAT32, 3, shape), array_random(&random, MLX_FLOAT32, 3, shape),
                         array_random(&random, MLX_FLOAT32, 1, heads), array_random(&random, MLX_FLOAT32, 1, heads) };
     mlx_array out[2];
