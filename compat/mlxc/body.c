@@ -9,7 +9,7 @@
 
 #define ALIGNMENT 64
 
-/* Sets everything but the shape of a view, which is the caller's. */
+/* Of an array whose bytes can be counted: the caller has seen to that. */
 static void shape_body(mlxc_body *b, ol_dtype dtype, int32_t rank, const int64_t *dims)
 {
     size_t stride = 1, n = 1;
@@ -23,17 +23,16 @@ static void shape_body(mlxc_body *b, ol_dtype dtype, int32_t rank, const int64_t
     b->n_elements = n;
 }
 
-/* n_bytes: of values behind the body. The caller has checked that the shape's bytes can be counted. */
-static mlxc_body *take(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims, size_t n_bytes)
+/* A copy of a bare body, with n_bytes for values behind it. */
+static mlxc_body *take(const char *function, const mlxc_body *bare, size_t n_bytes)
 {
     mlxc_body *b = n_bytes > (size_t)PTRDIFF_MAX / 2 ? NULL : malloc(sizeof *b + (n_bytes ? n_bytes + ALIGNMENT - 1 : 0));
     if (!b) {
         mlxc_report(function, "no memory for an array of %zu bytes", n_bytes);
         return NULL;
     }
-    memset(b, 0, sizeof *b);
+    memcpy(b, bare, sizeof *b);
     atomic_init(&b->references, 1);
-    shape_body(b, dtype, rank, dims);
     if (n_bytes) {
         uintptr_t end = (uintptr_t)(b + 1);
         atomic_init(&b->host, (void *)((end + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1)));
@@ -41,36 +40,34 @@ static mlxc_body *take(const char *function, ol_dtype dtype, int32_t rank, const
     return b;
 }
 
-static size_t bytes_of(ol_dtype dtype, int32_t rank, const int64_t *dims)
+static size_t bytes_of(const mlxc_body *b)
 {
-    size_t n = ol_dtype_size(dtype);
-    for (int32_t d = 0; d < rank; d++)
-        n = dims[d] == 0 ? 0 : __builtin_mul_overflow(n, (size_t)dims[d], &n) ? SIZE_MAX : n;
-    for (int32_t d = 0; d < rank; d++)
-        if (dims[d] == 0)
-            return 0;
-    return n;
+    return b->n_elements * ol_dtype_size(b->view.dtype);
 }
 
 mlxc_body *mlxc_body_new_host(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims)
 {
-    return take(function, dtype, rank, dims, bytes_of(dtype, rank, dims));
+    mlxc_body bare;
+    memset(&bare, 0, sizeof bare);
+    shape_body(&bare, dtype, rank, dims);
+    return take(function, &bare, bytes_of(&bare));
 }
 
 mlxc_body *mlxc_body_new_bare(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims)
 {
-    return take(function, dtype, rank, dims, 0);
+    mlxc_body bare;
+    memset(&bare, 0, sizeof bare);
+    shape_body(&bare, dtype, rank, dims);
+    return take(function, &bare, 0);
 }
 
-mlxc_body *mlxc_body_new_on(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims, mlxc_engine *e)
+mlxc_body *mlxc_body_new_like(const char *function, const mlxc_body *bare, mlxc_engine *e)
 {
     ol_error error;
     void *pointer;
-    if (!e->is_gpu)
-        return mlxc_body_new_host(function, dtype, rank, dims);
-    mlxc_body *b = mlxc_body_new_bare(function, dtype, rank, dims);
-    size_t n_bytes = bytes_of(dtype, rank, dims);
-    if (!b || n_bytes == 0)
+    size_t n_bytes = bytes_of(bare);
+    mlxc_body *b = take(function, bare, e->is_gpu ? 0 : n_bytes);
+    if (!b || !e->is_gpu || n_bytes == 0)
         return b;
     if (mlxc_block_take(e, &n_bytes, &pointer, &error) != OL_OK) {
         mlxc_body_release(b);

@@ -46,10 +46,11 @@ mlx_dtype mlxc_dtype_out(ol_dtype dtype);
 /* Checks a client's shape. */
 int mlxc_shape_in(const char *function, const int *shape, size_t n_dimensions, ol_dtype dtype, int64_t dims[OL_MAX_RANK]);
 
-/* Bodies whose values are not set yet. NULL after a report. In host memory, at `host`; on an engine; with no memory. */
+/* Bodies whose values are not set yet. NULL after a report. In host memory, at `host`; with no memory. */
 mlxc_body *mlxc_body_new_host(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims);
-mlxc_body *mlxc_body_new_on(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims, mlxc_engine *e);
 mlxc_body *mlxc_body_new_bare(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims);
+/* On an engine, of the shape and dtype of a bare one: what a replay makes, and so what is quick. */
+mlxc_body *mlxc_body_new_like(const char *function, const mlxc_body *bare, mlxc_engine *e);
 /* `from` repeated to a shape that it broadcasts to. */
 mlxc_body *mlxc_body_view(const char *function, mlxc_body *from, int32_t rank, const int64_t *dims);
 mlxc_body *mlxc_body_retain(mlxc_body *b);

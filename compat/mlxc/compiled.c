@@ -136,7 +136,7 @@ static mlxc_plan *find_or_make(const char *function, mlxc_function *f, const mlx
 
 /* ---- Applying ------------------------------------------------------------------------------------------------------------------ */
 
-static mlxc_vector *run(const char *function, const mlxc_plan *p, const mlxc_vector *input, int composed)
+static mlxc_vector *run(const char *function, mlxc_plan *p, const mlxc_vector *input, int composed)
 {
     mlxc_body *few[FEW], **results = p->n_outputs <= FEW ? few : malloc(p->n_outputs * sizeof *results);
     if (!results) {

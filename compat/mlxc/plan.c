@@ -9,14 +9,15 @@
 /* Tensors of this many inputs and outputs are on the stack; more are allocated. */
 #define FEW 16
 
-/* Which of the composite's outputs a step is: the one it already is, or a new one. */
-static size_t output_of_step(uint32_t step, uint32_t *of_step, uint32_t *steps, size_t *n)
+/* The output that is a step: the composite's output that it already is, or a new one. */
+static mlxc_output output_of_step(uint32_t step, uint32_t *of_step, uint32_t *steps, size_t *n)
 {
-    if (of_step[step] == 0) {
+    int is_first = of_step[step] == 0;
+    if (is_first) {
         steps[(*n)++] = step;
         of_step[step] = (uint32_t)*n;
     }
-    return of_step[step] - 1;
+    return (mlxc_output){ NULL, of_step[step] - 1, is_first };
 }
 
 static int choose_outputs(const char *function, mlxc_plan *p, mlxc_tape *t, mlxc_body *const *results, uint32_t *steps)
@@ -31,7 +32,7 @@ static int choose_outputs(const char *function, mlxc_plan *p, mlxc_tape *t, mlxc
             return mlxc_report(function, "output %zu is a placeholder of another trace", i);
         }
         if (b->trace)
-            p->outputs[i].replayed = output_of_step(b->step, of_step, steps, &p->n_replayed);
+            p->outputs[i] = output_of_step(b->step, of_step, steps, &p->n_replayed);
         else
             p->outputs[i].fixed = mlxc_body_retain(b);
     }
@@ -82,6 +83,8 @@ void mlxc_plan_release(mlxc_plan *p)
     if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1)
         return;
     ol_composite_destroy(p->composite);
+    for (size_t i = 0; i < MLXC_N_SHAPES; i++)
+        mlxc_shapes_destroy(p, atomic_load(&p->shapes[i]));
     for (size_t i = 0; i < p->n_captured; i++)
         mlxc_body_release(p->captured[i]);
     for (size_t i = 0; i < p->n_outputs; i++)
@@ -105,49 +108,50 @@ static int gather(const char *function, const mlxc_plan *p, mlxc_body *const *in
 }
 
 /* New bodies for the composite's outputs, and their tensors. *n_made counts them. */
-static int make_outputs(const char *function, const mlxc_plan *p, ol_tensor *outputs, mlxc_body **made, size_t *n_made)
+static int make_outputs(const char *function, const mlxc_plan *p, mlxc_body *const *bare, ol_tensor *outputs, mlxc_body **made, size_t *n_made)
 {
     for (size_t i = 0; i < p->n_replayed; i++) {
-        ol_tensor *t = &outputs[i];
-        made[i] = mlxc_body_new_on(function, t->dtype, t->rank, t->shape, p->engine);
+        made[i] = mlxc_body_new_like(function, bare[i], p->engine);
         if (!made[i])
             return 1;
         *n_made = i + 1;
-        t->data = atomic_load_explicit(p->engine->is_gpu ? &made[i]->device : &made[i]->host, memory_order_relaxed);
+        outputs[i] = made[i]->view;
+        outputs[i].data = atomic_load_explicit(p->engine->is_gpu ? &made[i]->device : &made[i]->host, memory_order_relaxed);
     }
     return 0;
 }
 
 /* tensors: room for all inputs and outputs; made: for the composite's outputs. */
-static int replay(const char *function, const mlxc_plan *p, mlxc_body *const *inputs, int composed, ol_tensor *tensors, mlxc_body **made)
+static int replay(const char *function, mlxc_plan *p, mlxc_body *const *inputs, int composed, ol_tensor *tensors, mlxc_body **made)
 {
     ol_error error;
     size_t n_made = 0;
+    mlxc_shapes *shapes = NULL;
     ol_tensor *outputs = tensors + p->n_inputs + p->n_captured;
+    int failed = 1;
     if (gather(function, p, inputs, tensors))
         return 1;
-    if (ol_output_shapes(p->composite, tensors, outputs, &error) != OL_OK)
-        return mlxc_report_core(function, &error);
-    if (make_outputs(function, p, outputs, made, &n_made))
-        goto fail;
-    if ((composed ? ol_replay_composed : ol_replay)(p->composite, p->engine->stream, tensors, outputs, &error) == OL_OK)
-        return 0;
-    mlxc_report_core(function, &error);
-fail:
-    while (n_made > 0)
+    mlxc_body *const *bare = mlxc_plan_shapes(function, p, inputs, tensors, outputs, &shapes);
+    if (bare && !make_outputs(function, p, bare, outputs, made, &n_made)) {
+        failed = (composed ? ol_replay_composed : ol_replay)(p->composite, p->engine->stream, tensors, outputs, &error) != OL_OK;
+        if (failed)
+            mlxc_report_core(function, &error);
+    }
+    while (failed && n_made > 0)
         mlxc_body_release(made[--n_made]);
-    return 1;
+    mlxc_shapes_destroy(p, shapes);
+    return failed;
 }
 
 static void hand_out(const mlxc_plan *p, mlxc_body *const *made, mlxc_body **results)
 {
-    for (size_t i = 0; i < p->n_outputs; i++)
-        results[i] = mlxc_body_retain(p->outputs[i].fixed ? p->outputs[i].fixed : made[p->outputs[i].replayed]);
-    for (size_t i = 0; i < p->n_replayed; i++)
-        mlxc_body_release(made[i]);
+    for (size_t i = 0; i < p->n_outputs; i++) {
+        const mlxc_output *o = &p->outputs[i];
+        results[i] = o->fixed ? mlxc_body_retain(o->fixed) : o->is_first ? made[o->replayed] : mlxc_body_retain(made[o->replayed]);
+    }
 }
 
-int mlxc_plan_run(const char *function, const mlxc_plan *p, mlxc_body *const *inputs, int composed, mlxc_body **results)
+int mlxc_plan_run(const char *function, mlxc_plan *p, mlxc_body *const *inputs, int composed, mlxc_body **results)
 {
     ol_tensor few_tensors[FEW], *tensors = few_tensors;
     mlxc_body *few_made[FEW], **made = few_made;
