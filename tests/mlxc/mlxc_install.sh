@@ -13,7 +13,7 @@ cmake --install "$build" --prefix "$work/prefix" >"$work/install.log" 2>&1 || { 
 library=$(find "$work/prefix" -name libonelaunch_mlxc.so | head -n 1)
 [ -n "$library" ] || fail "no libonelaunch_mlxc.so was installed"
 lib=$(dirname "$library")
-[ -f "$work/prefix/include/mlx/c/mlx.h" ] || fail "the header is not where it belongs"
+[ -f "$work/prefix/include/onelaunch-mlxc/mlx/c/mlx.h" ] || fail "the header is not where it belongs"
 export PKG_CONFIG_PATH="$lib/pkgconfig"
 export LD_LIBRARY_PATH="$lib${pool:+:$pool}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 link="-Wl,-rpath-link,$lib${pool:+ -Wl,-rpath-link,$pool}"
@@ -26,11 +26,11 @@ run() {
 }
 
 # shellcheck disable=SC2046,SC2086  # flags are words
-"$cc" -std=c99 -Wall -Werror -o "$work/c" "$source/device_client.c" $(pkg-config --cflags --libs onelaunch_mlxc) $link
+"$cc" -std=c99 -Wall -Werror -o "$work/c" "$source/device_client.c" $(pkg-config --cflags --libs onelaunch-mlxc) $link
 run "C" "$work/c" "exp(0) is 1"
 ldd "$work/c" | grep -q "$library" || fail "the program does not use the installed library"
 # shellcheck disable=SC2046,SC2086
-"$cxx" -std=c++11 -Wall -Werror -o "$work/cxx" "$source/client_cxx.cc" $(pkg-config --cflags --libs onelaunch_mlxc) $link
+"$cxx" -std=c++11 -Wall -Werror -o "$work/cxx" "$source/client_cxx.cc" $(pkg-config --cflags --libs onelaunch-mlxc) $link
 run "C++" "$work/cxx" "equal bits"
 if [ -n "$rustc" ]; then
     "$rustc" --edition 2021 -O -o "$work/rust" "$source/client.rs" -L "$lib" -l onelaunch_mlxc -C link-arg=-Wl,-rpath,"$lib" \
