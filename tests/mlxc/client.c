@@ -202,5 +202,9 @@ int client_run(int argc, char **argv, const char *group, const struct CMUnitTest
     }
     int failed = _cmocka_run_group_tests(group, tests, n_tests, NULL, NULL);
     mlx_stream_free(stream);
+    if (fake_violations() > 0) {
+        fprintf(stderr, "%ld violations of the driver's rules (FAKE_CUDA_STRICT=1 lists them)\n", fake_violations());
+        return 1;
+    }
     return failed ? 1 : 0;
 }

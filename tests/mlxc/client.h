@@ -94,8 +94,13 @@ void free_all(int n, mlx_array *arrays);
 
 /* Launches of all devices so far; -1 where they cannot be counted. */
 long launches(void);
+/* Whether the library has a GPU, by the device's own name. */
+bool on_gpu(void);
 /* Kernel launches of the fake CUDA driver so far; -1 without it. */
 long fake_launches(void);
+/* What was done that must not be done on a GPU, and the objects that are alive: memory, modules, streams, events. -1 without it. */
+long fake_violations(void);
+long fake_objects(void);
 
 /* ---- Memory ---- */
 

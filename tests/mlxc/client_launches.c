@@ -60,13 +60,45 @@ long launches(void)
     return (long)n;
 }
 
+bool on_gpu(void)
+{
+    const char *(*name)(const ol_device *);
+    *(void **)&name = next_function("ol_device_name");
+    for (size_t i = 0; i < n_seen; i++)
+        if (strncmp(name(seen[i]), "cuda", 4) == 0)
+            return true;
+    return false;
+}
+
+/* The fake driver's own functions, where it is the one that is loaded. */
+static void *fake_function(const char *name)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), *function = library ? dlsym(library, name) : NULL;
+    if (library)
+        dlclose(library);
+    return function;
+}
+
+static long fake_count(const char *name)
+{
+    size_t (*count)(void);
+    *(void **)&count = fake_function(name);
+    return count ? (long)count() : -1;
+}
+
 long fake_launches(void)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     size_t (*calls)(const char *);
-    if (!library)
-        return -1;
-    *(void **)&calls = dlsym(library, "fake_calls");
-    dlclose(library);
+    *(void **)&calls = fake_function("fake_calls");
     return calls ? (long)calls("cuLaunchKernel") : -1;
+}
+
+long fake_violations(void)
+{
+    return fake_count("fake_violations");
+}
+
+long fake_objects(void)
+{
+    return fake_count("fake_leaks");
 }

@@ -1,8 +1,7 @@
-/* The error handler: the default one, the client's, changes of it from several threads, messages that are no formats. */
+/* The error handler: whose it is, when its data goes, calls out of it, changes of it from several threads. */
 #include "client.h"
 
 #include <pthread.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* A call that always fails. */
@@ -10,50 +9,6 @@ static int fail_once(void)
 {
     mlx_array none = { 0 }, r = { 0 };
     return mlx_exp(&r, none, stream);
-}
-
-/* ---- The default handler ---- */
-
-/* What a child that meets an error prints, and its exit code; -1: a signal. */
-static int child_of(void (*act)(void), char *output, size_t n_bytes)
-{
-    int ends[2], status = 0;
-    assert_int_equal(pipe(ends), 0);
-    fflush(NULL);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        dup2(ends[1], 1);
-        dup2(ends[1], 2);
-        close(ends[0]);
-        close(ends[1]);
-        act();
-        _exit(0);
-    }
-    close(ends[1]);
-    size_t n = 0;
-    for (ssize_t got; n + 1 < n_bytes && (got = read(ends[0], output + n, n_bytes - 1 - n)) > 0;)
-        n += (size_t)got;
-    output[n] = 0;
-    close(ends[0]);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static void default_handler(void)
-{
-    mlx_set_error_handler(NULL, NULL, NULL);
-    fail_once();
-}
-
-static void default_handler_prints_and_exits(void **state)
-{
-    char output[4000];
-    (void)state;
-    int code = child_of(default_handler, output, sizeof output);
-    print_message("exit code %d: %s", code, output);
-    assert_true(code > 0);
-    assert_non_null(strstr(output, "exp"));
 }
 
 /* ---- The client's handler ---- */
@@ -115,15 +70,6 @@ static void one_message_per_error(void **state)
 
 /* ---- Calls out of a handler ---- */
 
-static jmp_buf out;
-
-static void leaves(const char *message, void *data)
-{
-    (void)message;
-    (void)data;
-    longjmp(out, 1);
-}
-
 static void works_within(const char *message, void *data)
 {
     float item = 0;
@@ -142,23 +88,14 @@ static void sets_another(const char *message, void *data)
     error_handler_default();
 }
 
-static void handlers_may_call_and_leave(void **state)
+static void handlers_may_call(void **state)
 {
-    volatile int n_left = 0;
     int n_worked = 0;
     seen freed = { 0 };
     (void)state;
     mlx_set_error_handler(works_within, &n_worked, NULL);
     assert_int_equal(fail_once(), 1);
     assert_int_equal(n_worked, 1);
-    for (int i = 0; i < 3; i++) {
-        mlx_set_error_handler(leaves, NULL, NULL);
-        if (setjmp(out) == 0)
-            fail_once();
-        else
-            n_left++;
-    }
-    assert_int_equal(n_left, 3);
     mlx_set_error_handler(sets_another, &freed, gone);
     assert_int_equal(fail_once(), 1);
     assert_int_equal(fail_once(), 1);
@@ -262,8 +199,8 @@ static void the_faulting_thread(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(default_handler_prints_and_exits), cmocka_unit_test(data_lives_until_replaced), cmocka_unit_test(one_message_per_error),
-        cmocka_unit_test(handlers_may_call_and_leave), cmocka_unit_test(handlers_from_several_threads), cmocka_unit_test(the_faulting_thread),
+        cmocka_unit_test(data_lives_until_replaced), cmocka_unit_test(one_message_per_error),
+        cmocka_unit_test(handlers_may_call), cmocka_unit_test(handlers_from_several_threads), cmocka_unit_test(the_faulting_thread),
     };
     return CLIENT_RUN(argc, argv, tests);
 }

@@ -177,9 +177,12 @@ static long many(long n, void (*round)(void *), void *user)
 {
     for (long i = 0; i < n / 10; i++)
         round(user);
-    long before = resident_kib();
+    mlx_detail_compile_clear_cache();
+    round(user);
+    long before = resident_kib(), objects = fake_objects();
     for (long i = 0; i < n; i++)
         round(user);
+    assert_int_equal(fake_objects(), objects);
     long grown = resident_kib() - before;
     print_message("%ld rounds: resident memory grew by %ld KiB\n", n, grown);
     return sanitized() ? 0 : grown;

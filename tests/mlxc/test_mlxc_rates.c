@@ -103,6 +103,9 @@ static void check_tokens(mlx_closure rates, mlx_closure decay, mlx_dtype dtype, 
                         array_random(random, dtype, 1, heads) };
     mlx_array out[2], alone, eager = mlx_array_new();
     long before = launches(), fake_before = fake_launches();
+    const char *device = getenv("ONELAUNCH_DEVICE");
+    if (before >= 0)
+        assert_int_equal(on_gpu(), device && strncmp(device, "cuda", 4) == 0);
     OK(apply(rates, 4, in, 2, out));
     OK(mlx_array_eval(out[0]));
     OK(mlx_array_eval(out[1]));
