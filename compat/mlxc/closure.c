@@ -4,6 +4,7 @@
 #include "cache.h"
 #include "report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Calls within calls; a closure that applies itself would use up the stack. */
@@ -157,6 +158,18 @@ static int call_unary(const char *function, mlxc_function *f, mlxc_vector *input
     return code;
 }
 
+/* Says why too: a handler may keep the last message only. */
+static void report_call(const char *function, int code)
+{
+    char cause[400];
+    int n = snprintf(cause, sizeof cause, "%s", mlxc_last_message());
+    const char *before = n > 0 ? "; the last error in it was: " : "";
+    if (code != 0)
+        mlxc_report(function, "the closure's function returned %d%s%s", code, before, cause);
+    else
+        mlxc_report(function, "the closure's function returned 0 and set no output%s%s", before, cause);
+}
+
 mlxc_vector *mlxc_function_call(const char *function, mlxc_function *f, mlxc_vector *input)
 {
     mlx_vector_array out = { NULL };
@@ -169,16 +182,14 @@ mlxc_vector *mlxc_function_call(const char *function, mlxc_function *f, mlxc_vec
         return NULL;
     }
     depth++;
+    *mlxc_last_message() = '\0';
     int code = f->unary ? call_unary(function, f, input, &out) : call_vector(f, input, &out);
     depth--;
     mlxc_vector *v = out.ctx;
     if (code == 0 && v && v->n > 0)
         return v;
-    if (code != 0)
-        mlxc_report(function, "the closure's function returned %d", code);
-    else
-        mlxc_report(function, "the closure's function returned 0 and set no output");
     mlxc_vector_destroy(v);
+    report_call(function, code);
     return NULL;
 }
 

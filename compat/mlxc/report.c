@@ -12,8 +12,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_NESTED 8
+#define MAX_MESSAGE 640
 
 typedef struct handler_record {
     mlx_error_handler_func function;
@@ -34,6 +36,7 @@ static handler_record *current = &default_handler;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local int n_nested;
 static _Thread_local char *outermost;  /* where the stack was at the outermost call */
+static _Thread_local char last_message[MAX_MESSAGE];
 
 /* The lock is held; the caller frees what is returned, outside of it. */
 static handler_record *drop(handler_record *h)
@@ -102,14 +105,20 @@ void mlx_set_error_handler(mlx_error_handler_func function, void *data, void (*d
 
 int mlxc_report(const char *function, const char *format, ...)
 {
-    char message[640];
+    char message[MAX_MESSAGE] = "";
     int n = snprintf(message, sizeof message, "%s: ", function);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message + n, sizeof message - (size_t)n, format, arguments);
     va_end(arguments);
+    memcpy(last_message, message, sizeof message);
     call_handler(message);
     return 1;
+}
+
+char *mlxc_last_message(void)
+{
+    return last_message;
 }
 
 int mlxc_report_core(const char *function, const ol_error *error)

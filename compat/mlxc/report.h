@@ -8,5 +8,7 @@
 __attribute__((format(printf, 2, 3))) int mlxc_report(const char *function, const char *format, ...);
 int mlxc_report_core(const char *function, const ol_error *error);
 int mlxc_report_memory(const char *function);
+/* This thread's last message, which may be emptied. */
+char *mlxc_last_message(void);
 
 #endif
