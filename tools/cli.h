@@ -15,8 +15,11 @@
 enum cli_exit {
     CLI_OK = 0,          /* the job is done and nothing was missed */
     CLI_MISS = 1,        /* a miss, a difference, or a failure of the job itself */
-    CLI_USAGE = 2        /* wrong usage, or input that could not be read */
+    CLI_USAGE = 2        /* wrong usage, input that could not be read, or a standard output that could not be written */
 };
+
+/* To be called first: where the caller has closed a standard stream, no file may take its number and be written to. */
+void cli_hold_descriptors(void);
 
 /* Prints "COMMAND: message\n" to stderr. `command` is argv[0] as a command gets it. */
 void cli_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));

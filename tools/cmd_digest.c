@@ -81,6 +81,32 @@ static bool has_digest(int32_t operation, ol_dtype dtype) {
            ol_primitive_result(operation, dtype, &result);
 }
 
+static bool has_any_digest(int32_t operation) {
+    for (int d = 0; d < N_DTYPES; d++) {
+        if (has_digest(operation, dtypes[d])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "abs, add, ...", to be freed; NULL where memory ran out. */
+static char *names_with_digests(void) {
+    char *names = NULL;
+    size_t n_bytes;
+    FILE *stream = open_memstream(&names, &n_bytes);
+    for (int32_t operation = 0; stream && operation < operation_count(); operation++) {
+        if (has_any_digest(operation)) {
+            fprintf(stream, "%s%s", ftell(stream) > 0 ? ", " : "", operation_name(operation));
+        }
+    }
+    if (!stream || fclose(stream) != 0) {
+        free(names);
+        return NULL;
+    }
+    return names;
+}
+
 /* ---- Options ----------------------------------------------------------------------------------------------------------------- */
 
 static void choose_ops(struct options *options, char *list, struct argp_state *state) {
@@ -90,9 +116,12 @@ static void choose_ops(struct options *options, char *list, struct argp_state *s
     }
     for (char *name; (name = strsep(&list, ","));) {
         int32_t operation = find_operation(name);
-        if (operation < 0 || (!has_digest(operation, OL_FLOAT32) && !has_digest(operation, OL_FLOAT16))) {
-            argp_error(state, "--op %s: %s", cli_printable(name),
-                       operation < 0 ? "no primitive or conversion has this name" : "digests are of primitives of one or two floats");
+        if (operation < 0 || !has_any_digest(operation)) {
+            char *names = names_with_digests();
+            argp_error(state, "--op %s: %s; there are %s", *name ? cli_printable(name) : "(an empty name)",
+                       operation < 0 ? "no primitive or conversion has this name" : "digests are of primitives of one or two floats",
+                       names ? names : "none, for want of memory");
+            free(names);
             return;
         }
         options->chosen[operation] = true;

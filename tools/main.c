@@ -75,7 +75,7 @@ static char *list_commands(int key, const char *text, void *input) {
     for (int i = 0; i < N_COMMANDS; i++) {
         fprintf(stream, "  %-10s %s\n", commands[i].name, commands[i].summary);
     }
-    fputs("\nEach command has --help. Exit codes: 0 done, 1 a miss, a difference or a failure, 2 usage or unreadable input.",
+    fputs("\nEach command has --help. Exit codes: 0 done, 1 a miss, a difference or a failure, 2 usage, unreadable input, or a\nstandard output that cannot be written.",
           stream);
     fclose(stream);
     return list;
@@ -85,7 +85,7 @@ static char *list_commands(int key, const char *text, void *input) {
 static bool is_flushed;
 static void flush_at_exit(void) {
     if (!is_flushed && !cli_flush("onelaunch")) {
-        _exit(CLI_MISS);
+        _exit(CLI_USAGE);
     }
 }
 
@@ -99,6 +99,7 @@ int main(int argc, char **argv) {
     struct choice choice = { 0 };
     char name[64];
 
+    cli_hold_descriptors();
     argp_err_exit_status = CLI_USAGE;
     atexit(flush_at_exit);
     error_t failure = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice);
@@ -111,5 +112,5 @@ int main(int argc, char **argv) {
     int code = choice.command->run(argc - choice.first, argv + choice.first);
     bool flushed = cli_flush(name);
     is_flushed = true;
-    return flushed || code != CLI_OK ? code : CLI_MISS;
+    return flushed || code != CLI_OK ? code : CLI_USAGE;
 }

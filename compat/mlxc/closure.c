@@ -2,6 +2,7 @@
 #include "closure.h"
 
 #include "cache.h"
+#include "nesting.h"
 #include "report.h"
 
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #define MAX_DEPTH 200
 
 static atomic_uint_least64_t last_serial;
-static _Thread_local int depth;
+static _Thread_local mlxc_nesting nesting;
 
 mlxc_function *mlxc_function_of(const char *function, const char *what, mlx_closure c)
 {
@@ -177,14 +178,14 @@ mlxc_vector *mlxc_function_call(const char *function, mlxc_function *f, mlxc_vec
         mlxc_report(function, "%zu arrays were given to a function of one", input->n);
         return NULL;
     }
-    if (depth >= MAX_DEPTH) {
-        mlxc_report(function, "closures apply each other %d deep; does one apply itself?", depth);
+    if (mlxc_nesting_depth(&nesting, MLXC_FRAME) >= MAX_DEPTH) {
+        mlxc_report(function, "closures apply each other %d deep; does one apply itself?", MAX_DEPTH);
         return NULL;
     }
-    depth++;
+    mlxc_nesting_enter(&nesting, MLXC_FRAME);
     *mlxc_last_message() = '\0';
     int code = f->unary ? call_unary(function, f, input, &out) : call_vector(f, input, &out);
-    depth--;
+    nesting.depth--;
     mlxc_vector *v = out.ctx;
     if (code == 0 && v && v->n > 0)
         return v;

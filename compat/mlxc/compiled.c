@@ -4,6 +4,7 @@
  * miss at once each trace, and the first plan is kept: making one wait for the other's callback could lock up both. */
 #include "cache.h"
 #include "closure.h"
+#include "nesting.h"
 #include "report.h"
 
 #include "mlx/c/compile.h"
@@ -95,25 +96,33 @@ static mlxc_vector *make_placeholders(const char *function, mlxc_tape *t, const 
     return v;
 }
 
+/* The tape is not on the stack: after a longjmp out of the function, the thread may take it for the current one for a while yet. */
 static mlxc_plan *trace(const char *function, mlxc_function *f, const mlxc_vector *input)
 {
     mlxc_plan *p = NULL;
-    mlxc_tape t = { .serial = atomic_fetch_add(&last_trace, 1) + 1, .n_inputs = input->n };
-    mlxc_vector *placeholders = make_placeholders(function, &t, input), *out = NULL;
+    mlxc_tape *t = calloc(1, sizeof *t);
+    if (!t) {
+        mlxc_report_memory(function);
+        return NULL;
+    }
+    t->serial = atomic_fetch_add(&last_trace, 1) + 1;
+    t->n_inputs = input->n;
+    mlxc_vector *placeholders = make_placeholders(function, t, input), *out = NULL;
     if (placeholders) {
-        mlxc_current_tape = &t;
+        mlxc_tape_begin(t, MLXC_FRAME);
         out = mlxc_function_apply(function, f, placeholders);
-        mlxc_current_tape = NULL;
+        mlxc_tape_end();
     }
     if (out)
-        p = mlxc_plan_new(function, &t, out->items, out->n);
+        p = mlxc_plan_new(function, t, out->items, out->n);
     if (p && mlxc_function_check_count(function, f, out->n)) {
         mlxc_plan_release(p);
         p = NULL;
     }
     mlxc_vector_destroy(out);
     mlxc_vector_destroy(placeholders);
-    mlxc_tape_destroy(&t);
+    mlxc_tape_destroy(t);
+    free(t);
     return p;
 }
 
@@ -153,7 +162,7 @@ mlxc_vector *mlxc_compiled_apply(const char *function, mlxc_function *compiled, 
 {
     mlxc_function *f = compiled->compiled;
     int now = atomic_load_explicit(&mode, memory_order_relaxed);
-    if (mlxc_current_tape || now == MLX_COMPILE_MODE_DISABLED) {
+    if (mlxc_tape_current() || now == MLX_COMPILE_MODE_DISABLED) {
         mlxc_vector *out = mlxc_function_apply(function, f, input);
         if (out && mlxc_function_check_count(function, f, out->n)) {
             mlxc_vector_destroy(out);

@@ -22,7 +22,7 @@ typedef struct request {
 
 static mlxc_body *trace(const request *r)
 {
-    mlxc_tape *t = mlxc_current_tape;
+    mlxc_tape *t = mlxc_tape_current();
     uint32_t operands[MAX_OPERANDS], step;
     mlxc_tape_use(t, r->engine);
     for (int i = 0; i < r->n_operands; i++)
@@ -160,8 +160,8 @@ static mlxc_body *spread(const char *function, mlxc_body *b, size_t rank, const 
         return NULL;
     if (!b->trace)
         result = mlxc_body_view(function, b, (int32_t)rank, dims);
-    else if (!mlxc_tape_broadcast_to(function, mlxc_current_tape, b->step, (int32_t)rank, dims, &step))
-        result = mlxc_tape_placeholder(function, mlxc_current_tape, step);
+    else if (!mlxc_tape_broadcast_to(function, mlxc_tape_current(), b->step, (int32_t)rank, dims, &step))
+        result = mlxc_tape_placeholder(function, mlxc_tape_current(), step);
     mlxc_body_release(b);
     return result;
 }

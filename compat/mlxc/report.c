@@ -1,10 +1,10 @@
 /* The error handler. It is the process's, so a mutex guards which one it is, and a count of the calls under way says when its data may
  * go. It runs with no lock held: it may set another handler, call functions that fail, or leave by longjmp.
  *
- * A handler that makes an error each time it is told of one would not end. Nested calls are therefore counted per thread, and those
- * past a depth are dropped. Since a longjmp out of a handler leaves the count behind, it is believed only while the stack is deeper
- * than it was at the outermost call. */
+ * A handler that makes an error each time it is told of one would not end: nested calls past a depth are dropped. */
 #include "report.h"
+
+#include "nesting.h"
 
 #include "mlx/c/error.h"
 
@@ -34,8 +34,7 @@ static void print_and_exit(const char *message, void *data)
 static handler_record default_handler = { .function = print_and_exit, .references = 1 };
 static handler_record *current = &default_handler;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Thread_local int n_nested;
-static _Thread_local char *outermost;  /* where the stack was at the outermost call */
+static _Thread_local mlxc_nesting nesting;
 static _Thread_local char last_message[MAX_MESSAGE];
 
 /* The lock is held; the caller frees what is returned, outside of it. */
@@ -53,27 +52,17 @@ static void finish(handler_record *h)
     free(h);
 }
 
-static int enter(char *here)
-{
-    if (n_nested > 0 && here > outermost)
-        n_nested = 0;
-    if (n_nested == 0)
-        outermost = here;
-    return n_nested < MAX_NESTED;
-}
-
 static void call_handler(const char *message)
 {
-    char here;
-    if (!enter(&here))
+    if (mlxc_nesting_depth(&nesting, MLXC_FRAME) >= MAX_NESTED)
         return;
     pthread_mutex_lock(&lock);
     handler_record *h = current;
     h->references++;
     pthread_mutex_unlock(&lock);
-    n_nested++;
+    mlxc_nesting_enter(&nesting, MLXC_FRAME);
     h->function(message, h->data);
-    n_nested--;
+    nesting.depth--;
     pthread_mutex_lock(&lock);
     h = drop(h);
     pthread_mutex_unlock(&lock);

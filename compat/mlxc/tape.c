@@ -2,13 +2,34 @@
  * be; shapes are those of the arrays at hand, which a shapeless composite does not hold later ones to. */
 #include "tape.h"
 
+#include "nesting.h"
 #include "report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-_Thread_local mlxc_tape *mlxc_current_tape;
+static _Thread_local mlxc_tape *current;
+static _Thread_local mlxc_nesting nesting;
+
+mlxc_tape *mlxc_tape_current(void)
+{
+    if (current && mlxc_nesting_depth(&nesting, MLXC_FRAME) == 0)
+        current = NULL;
+    return current;
+}
+
+void mlxc_tape_begin(mlxc_tape *t, char *frame)
+{
+    mlxc_nesting_enter(&nesting, frame);
+    current = t;
+}
+
+void mlxc_tape_end(void)
+{
+    current = NULL;
+    nesting.depth = 0;
+}
 
 void mlxc_tape_destroy(mlxc_tape *t)
 {

@@ -38,8 +38,10 @@ typedef struct mlxc_tape {
     size_t n_captured, captured_capacity;
 } mlxc_tape;
 
-/* The tape of this thread; NULL: nothing is being traced. */
-extern _Thread_local mlxc_tape *mlxc_current_tape;
+/* The tape of this thread; NULL: nothing is being traced. From begin to end it is t, unless the client leaves by longjmp. */
+mlxc_tape *mlxc_tape_current(void);
+void mlxc_tape_begin(mlxc_tape *t, char *frame);
+void mlxc_tape_end(void);
 
 void mlxc_tape_destroy(mlxc_tape *t);
 void mlxc_tape_use(mlxc_tape *t, mlxc_engine *e);

@@ -22,7 +22,7 @@ mlxc_body *mlxc_tape_placeholder(const char *function, const mlxc_tape *t, uint3
 
 int mlxc_check_placeholder(const char *function, const mlxc_body *b)
 {
-    const mlxc_tape *t = mlxc_current_tape;
+    const mlxc_tape *t = mlxc_tape_current();
     if (!b->trace || (t && t->serial == b->trace))
         return 0;
     return mlxc_report(function, "an array is a placeholder of another trace, which has ended or is another thread's; placeholders "

@@ -11,6 +11,7 @@
 
 #define WARP 32
 #define BUSY_THREADS 128                 /* of a multiprocessor, with fewer of which there are no lanes: the others would idle */
+#define ONCE_BLOCK 128                   /* threads of a block where each has one place: a multiprocessor gets its share in smaller steps */
 #define WAVES 4                          /* threads, in multiples of what the GPU holds at once, before they are given more rows each */
 
 typedef struct filler {
@@ -22,7 +23,7 @@ typedef struct filler {
     uint32_t n_words, n_groups;          /* so far */
     uint64_t n_threads;                  /* of all groups */
     uint32_t header_words;               /* of a group */
-    int mapped, in_turn;
+    int mapped, in_turn, once;           /* once: WORDS_ONCE */
     geometry_addresses *addresses;
 } filler;
 
@@ -122,19 +123,24 @@ static uint64_t pack(uint64_t lower, uint64_t upper)
     return (lower & UINT32_MAX) | upper << 32;
 }
 
+static void put_address(filler *f, const view *v, uint32_t tensor, uint32_t at)
+{
+    geometry_addresses *a = f->addresses;
+    f->words[at] = (uint64_t)(uintptr_t)v->data;
+    if (a->n < GEOMETRY_ADDRESSES) {
+        a->words[a->n] = (uint16_t)at;
+        a->tensors[a->n] = (uint16_t)tensor;
+    }
+    a->n += a->n <= GEOMETRY_ADDRESSES;
+}
+
 static void put_view(filler *f, const space *s, uint32_t tensor, int lanes, uint32_t at)
 {
     const view *v = &s->views[tensor];
     uint64_t *w = f->words + at;
-    geometry_addresses *a = f->addresses;
-    w[VIEW_DATA] = (uint64_t)(uintptr_t)v->data;
+    put_address(f, v, tensor, at + VIEW_DATA);
     w[VIEW_STEP] = pack((uint64_t)v->strides[s->rank - 1], view_how(s, v, lanes));
     w[VIEW_STRIDES] = pack(s->rank > 1 ? (uint64_t)v->strides[s->rank - 2] : 0, s->rank > 2 ? (uint64_t)v->strides[s->rank - 3] : 0);
-    if (a->n < GEOMETRY_ADDRESSES) {
-        a->words[a->n] = (uint16_t)(at + VIEW_DATA);
-        a->tensors[a->n] = (uint16_t)tensor;
-    }
-    a->n += a->n <= GEOMETRY_ADDRESSES;
 }
 
 /* Divides n < 2^31 by d: n m >> shift, m = 2^shift / d rounded up, shift = 31 + log2(d) rounded up. m d exceeds 2^shift by less than
@@ -147,18 +153,31 @@ static uint64_t division_by(uint32_t d)
     return pack((((uint64_t)1 << shift) + d - 1) / d, shift);
 }
 
-/* Threads of a group: columns first, then rows, up to so many that each has several rows to use what it hoists for. */
-static void choose_threads(filler *f, uint64_t *group, uint64_t columns, uint64_t n_rows)
+/* Threads of a group, columns | rows: columns first, then rows, up to so many that each has several rows to use what it hoists for. */
+static uint64_t choose_threads(filler *f, uint64_t columns, uint64_t n_rows, int hoists)
 {
-    uint64_t most = (uint64_t)f->limits->max_threads * f->limits->blocks_per_multiprocessor * f->limits->n_multiprocessors *
-                    (group[GROUP_HOISTED] ? 1 : WAVES);
+    uint64_t most = (uint64_t)f->limits->max_threads * f->limits->blocks_per_multiprocessor * f->limits->n_multiprocessors * (hoists ? 1 : WAVES);
     if (f->in_turn)
         most = f->limits->max_threads;
     uint32_t column_threads = lesser(columns, most);
     uint32_t row_threads = lesser(n_rows, most / column_threads);
-    group[GROUP_THREADS] = pack(column_threads, row_threads);
-    group[GROUP_DIVISION] = division_by(column_threads);
     f->n_threads += (uint64_t)column_threads * row_threads;
+    return pack(column_threads, row_threads);
+}
+
+static void put_once(filler *f, const space *s, int lanes, uint64_t threads)
+{
+    uint64_t division = division_by((uint32_t)threads);
+    f->once = 1;
+    f->words[WORDS_GROUPS] = pack(division, (division >> 32) << WORDS_SHIFT | WORDS_ONCE | (lanes > 1 ? WORDS_LANES : 0));
+    f->words[ONCE_THREADS] = threads;
+    for (uint32_t u = 0; u < s->n_used; u++) {
+        uint32_t t = s->used[u];
+        const view *v = &s->views[t];
+        f->words[ONCE_STEPS + t] = pack((uint64_t)v->strides[s->rank - 1], s->rank > 1 ? (uint64_t)v->strides[s->rank - 2] : 0);
+        put_address(f, v, t, ONCE_STEPS + f->n_tensors + t);
+    }
+    f->n_words = ONCE_STEPS + 2 * f->n_tensors;
 }
 
 /* The far part: extents, then step and strides by view, in the order of the views; the block was zeroed. */
@@ -182,15 +201,20 @@ static void put_group(filler *f, const space *s)
     uint32_t outer = (uint32_t)s->rank - 1;
     int64_t n_rows = rows_of(s), row = s->dims[s->rank - 1];
     int far = is_far(s, f->k), lanes = !far && has_lanes(f, s, n_rows) ? f->k->lanes : 1;
+    uint64_t hoisted = hoisted_bits(s, f->k, n_rows), threads = choose_threads(f, (uint64_t)(row / lanes), (uint64_t)n_rows, hoisted != 0);
+    f->n_groups++;
+    /* A thread for every place: of one with fewer rows than the group, or of columns left over, the loops must see to the rest. */
+    if (f->k->ahead && !f->mapped && outer < 2 && row % lanes == 0 && threads == pack((uint64_t)(row / lanes), (uint64_t)n_rows)) {
+        put_once(f, s, lanes, threads);
+        return;
+    }
     group[GROUP_FLAGS] = pack((lanes > 1 ? GROUP_LANES : 0) | (far ? GROUP_FAR : 0), outer);
     group[GROUP_ROWS] = (uint64_t)n_rows;
     group[GROUP_ROW] = (uint64_t)row;
-    group[GROUP_HOISTED] = hoisted_bits(s, f->k, n_rows);
+    group[GROUP_HOISTED] = hoisted;
     group[GROUP_BLOCKS] = pack(0, f->n_words);
-    choose_threads(f, group, (uint64_t)(row / lanes), (uint64_t)n_rows);
-    /* A thread for every place: of one with fewer rows than the group, or of columns left over, the loops must see to the rest. */
-    if (f->k->ahead && !f->mapped && row % lanes == 0 && group[GROUP_THREADS] == pack((uint64_t)(row / lanes), (uint64_t)n_rows))
-        group[GROUP_FLAGS] |= GROUP_ONCE;
+    group[GROUP_THREADS] = threads;
+    group[GROUP_DIVISION] = division_by((uint32_t)threads);
     if (f->mapped) {
         uint64_t *clusters = group + GROUP_CLUSTERS, *map = clusters + kernel_cluster_words(f->k);
         for (size_t i = 0; i < f->k->n_instructions; i++)
@@ -204,7 +228,6 @@ static void put_group(filler *f, const space *s)
     group[GROUP_EXTENT] = pack(outer > 1 ? (uint64_t)s->dims[outer - 1] : 1, f->n_words);
     if (far)
         put_far(f, s);
-    f->n_groups++;
 }
 
 /* Whether an input that a group's output overwrites may be read by another group: then one block does them one after another. */
@@ -225,8 +248,10 @@ static geometry choose_grid(filler *f)
     uint32_t blocks = 0;
     if (f->in_turn)
         block = l->max_threads;
-    block = lesser((block + WARP - 1) / WARP * WARP, l->max_threads);
-    for (uint32_t g = 0; g < f->n_groups; g++, group += f->header_words) {
+    block = lesser((block + WARP - 1) / WARP * WARP, f->once ? lesser(ONCE_BLOCK, l->max_threads) : l->max_threads);
+    if (f->once)
+        blocks = (uint32_t)((f->n_threads + block - 1) / block);
+    for (uint32_t g = 0; g < f->n_groups && !f->once; g++, group += f->header_words) {
         uint64_t threads = (group[GROUP_THREADS] & UINT32_MAX) * (group[GROUP_THREADS] >> 32);
         blocks = f->in_turn ? 1 : blocks + (uint32_t)((threads + block - 1) / block);
         group[GROUP_BLOCKS] |= blocks;
@@ -255,6 +280,7 @@ geometry geometry_of(const ol_composite *c, const kernel *k, const function_limi
         if (space_of_group(&s, inputs, outputs, s.order + first, n, !f.mapped))
             put_group(&f, &s);
     }
-    words[WORDS_GROUPS] = f.mapped ? pack(f.n_groups, (uint64_t)f.in_turn) : 0;
+    if (!f.once)
+        words[WORDS_GROUPS] = f.mapped ? pack(f.n_groups, f.in_turn ? WORDS_IN_TURN : 0) : 0;
     return choose_grid(&f);
 }

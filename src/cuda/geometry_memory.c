@@ -121,7 +121,7 @@ void geometry_remember(geometry_memory *m, const ol_tensor *inputs, const ol_ten
                        const geometry_addresses *addresses)
 {
     slot *s = slot_of(m, outputs);
-    if (addresses->n > GEOMETRY_ADDRESSES || words[WORDS_GROUPS] >> 32 || atomic_flag_test_and_set_explicit(&s->taken, memory_order_acquire))
+    if (addresses->n > GEOMETRY_ADDRESSES || (words[WORDS_GROUPS] >> 32 & WORDS_IN_TURN) || atomic_flag_test_and_set_explicit(&s->taken, memory_order_acquire))
         return;
     int64_t *key = s->key;
     for (int32_t i = 0; i < m->n_tensors; i++) {

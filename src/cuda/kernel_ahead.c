@@ -128,16 +128,17 @@ static void put_declarations(writer *w, int (*which)(const writer *, size_t), co
 
 static void put_once(writer *w)
 {
-    text_add(w->t, "/* A thread's only place, in a group that has all tensors. */\n"
+    text_add(w->t, "#define ONCE(t, row) kernel_once_place(words, %d, t, column, row)\n\n"
+                   "/* WORDS_ONCE. */\n"
                    "template <int N>\n"
-                   "static __device__ __forceinline__ void %s_once(const uint64_t *words, const uint64_t *group, uint32_t thread) {\n"
-                   "    const uint64_t *generic = words;\n",
-             w->k->name);
-    put_views(w, "false");
-    text_add(w->t, "    const uint32_t column = start.column * N;\n");
-    put_columns(w, "false", 4);
-    text_add(w->t, "    kernel_row<false> row;\n"
-                   "    kernel_locate(row, generic, at, group, start.row);\n");
+                   "static __device__ __forceinline__ void %s_once(const uint64_t *words, uint32_t thread) {\n"
+                   "    const uint64_t *const group = words;\n"
+                   "    const uint32_t threads = kernel_lower(words[ONCE_THREADS]);\n"
+                   "    const uint32_t row = (uint64_t)thread * kernel_lower(words[WORDS_GROUPS]) >> (kernel_upper(words[WORDS_GROUPS]) >> WORDS_SHIFT);\n"
+                   "    const uint32_t column = (thread - row * threads) * N;\n"
+                   "    if (row >= kernel_upper(words[ONCE_THREADS])) return;\n",
+             (int)(w->g->n_inputs + w->g->n_outputs), w->k->name);
+    w->place = "ONCE";
     put_declarations(w, is_loaded, "v", 4);
     put_declarations(w, is_result, "v", 4);
     for (size_t i = 0; i < w->k->n_instructions; i++)
@@ -146,6 +147,7 @@ static void put_once(writer *w)
     put_row_call(w, "false", "0", 4);
     put_stores(w, "false", 4);
     text_add(w->t, "}\n\n");
+    w->place = "PLACE";
 }
 
 /* In the loop over rows the first time there is nothing to compute, the last time nothing to load; a thread always has a row. */

@@ -116,7 +116,7 @@ static void put_bare(writer *w, const node *n, const char *operation)
 
 void put_load(writer *w, const instruction *in, const char *prefix, const char *row, int indent)
 {
-    text_add(w->t, "%*skernel_load(%s%u, PLACE(%u, %s));\n", indent, "", prefix, in->node, (unsigned)in->payload, row);
+    text_add(w->t, "%*skernel_load(%s%u, %s(%u, %s));\n", indent, "", prefix, in->node, w->place, (unsigned)in->payload, row);
 }
 
 static void put_quick(writer *w, const instruction *in, int indent)

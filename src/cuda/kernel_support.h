@@ -109,7 +109,7 @@ KERNEL_FN void kernel_start_column(kernel_column<true> &, const uint64_t *, uint
 /* Where a tensor's element, or N of them side by side, are: the address or, in a far group, what it is found from. */
 struct kernel_near_place {
     char *p;
-    const uint64_t *view;
+    bool same;                           /* one element serves the row */
 };
 struct kernel_far_place {
     const uint64_t *generic;
@@ -123,7 +123,17 @@ KERNEL_FN kernel_near_place kernel_place(const uint64_t *, uint32_t, uint32_t, u
     const uint32_t offset = c.offset + r.inner * kernel_lower(view[VIEW_STRIDES]) + r.outer * kernel_upper(view[VIEW_STRIDES]);
     const char *p = (const char *)view[VIEW_DATA] + (int32_t)offset;
     __builtin_assume(__isGlobal(p));
-    kernel_near_place place = { (char *)p, view };
+    kernel_near_place place = { (char *)p, (kernel_upper(view[VIEW_STEP]) & VIEW_SAME) != 0 };
+    return place;
+}
+
+/* WORDS_ONCE. */
+KERNEL_FN kernel_near_place kernel_once_place(const uint64_t *words, uint32_t n_tensors, uint32_t tensor, uint32_t column, uint32_t row) {
+    const uint64_t step = words[ONCE_STEPS + tensor];
+    const uint32_t offset = column * kernel_lower(step) + row * kernel_upper(step);
+    const char *p = (const char *)words[ONCE_STEPS + n_tensors + tensor] + (int32_t)offset;
+    __builtin_assume(__isGlobal(p));
+    kernel_near_place place = { (char *)p, !kernel_lower(step) };
     return place;
 }
 
@@ -194,7 +204,7 @@ template <class T, int N> union kernel_block {
 
 /* N elements of a row, several of them a block or one for all. */
 template <class T, int N> KERNEL_FN void kernel_load(T (&x)[N], const kernel_near_place &at) {
-    if (N > 1 && (kernel_upper(at.view[VIEW_STEP]) & VIEW_SAME)) {
+    if (N > 1 && at.same) {
         const T same = *(const T *)at.p;
         KERNEL_UNROLL for (int i = 0; i < N; i++) x[i] = same;
     } else {
@@ -214,7 +224,7 @@ template <class T, int N> KERNEL_FN void kernel_store(const T (&x)[N], const ker
 
 /* Of 16 bits. */
 template <class T, int N> KERNEL_FN void kernel_load(kernel_halves<T, N> &x, const kernel_near_place &at) {
-    if (kernel_upper(at.view[VIEW_STEP]) & VIEW_SAME) {
+    if (at.same) {
         const uint32_t same = *(const uint16_t *)at.p * 0x10001u;
         KERNEL_UNROLL for (int i = 0; i < N / 2; i++) x.words[i] = same;
     } else {

@@ -143,8 +143,8 @@ void put_stores(writer *w, const char *mapped, int indent)
     const graph *g = w->g;
     for (int32_t o = 0; o < g->n_outputs; o++) {
         int tensor = (int)(g->n_inputs + o);
-        text_add(w->t, "%*sif (kernel_has<%s>(group, %zu, %d)) kernel_store(v%u, PLACE(%d, row));\n", indent, "", mapped,
-                 kernel_cluster_words(w->k), tensor, g->outputs[o], tensor);
+        text_add(w->t, "%*sif (kernel_has<%s>(group, %zu, %d)) kernel_store(v%u, %s(%d, row));\n", indent, "", mapped,
+                 kernel_cluster_words(w->k), tensor, g->outputs[o], w->place, tensor);
     }
 }
 
@@ -237,17 +237,17 @@ static void put_choice(writer *w)
 static void put_unmapped(writer *w)
 {
     const kernel *k = w->k;
+    text_add(w->t, "    const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;\n");
+    if (k->ahead)
+        text_add(w->t, "    if (kernel_upper(words[WORDS_GROUPS]) & WORDS_ONCE) {\n"
+                       "        if (kernel_upper(words[WORDS_GROUPS]) & WORDS_LANES) %s_once<%d>(words, thread);\n"
+                       "        else %s_once<1>(words, thread);\n"
+                       "        return;\n"
+                       "    }\n",
+                 k->name, k->lanes, k->name);
     text_add(w->t, "    if (!kernel_lower(words[WORDS_GROUPS])) {\n"
                    "        const uint64_t *group = words + WORDS_HEAD;\n"
-                   "        const uint32_t thread = blockIdx.x * blockDim.x + threadIdx.x;\n");
-    if (k->ahead)
-        text_add(w->t, "        if (group[GROUP_FLAGS] & GROUP_ONCE) {\n"
-                       "            if (group[GROUP_FLAGS] & GROUP_LANES) %s_once<%d>(words, group, thread);\n"
-                       "            else %s_once<1>(words, group, thread);\n"
-                       "            return;\n"
-                       "        }\n",
-                 k->name, k->lanes, k->name);
-    text_add(w->t, "        %s_group<false>(words, words, group, thread);\n"
+                   "        %s_group<false>(words, words, group, thread);\n"
                    "        return;\n"
                    "    }\n",
              k->name);
@@ -277,7 +277,7 @@ static void put_kernel_function(writer *w)
                    "        const uint32_t last = kernel_lower(group[GROUP_BLOCKS]);\n"
                    "        if (blockIdx.x >= first && blockIdx.x < last)\n"
                    "            %s_group<true>(words, generic, group, (blockIdx.x - first) * blockDim.x + threadIdx.x);\n"
-                   "        if (kernel_upper(words[WORDS_GROUPS])) __syncthreads();\n"
+                   "        if (kernel_upper(words[WORDS_GROUPS]) & WORDS_IN_TURN) __syncthreads();\n"
                    "        else first = last;\n"
                    "    }\n"
                    "}\n",
@@ -296,6 +296,7 @@ static void write_text(writer *w)
         if (k->hoisted[i] >= 32)
             w->hoisted_bits = 64;
     mark_needed(w);
+    w->place = "PLACE";
     text_add(w->t, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n"
                    "#define PLACE(t, row) kernel_place(generic, at, %zu, t, view##t, column##t, column, row)\n\n",
              kernel_cluster_words(k));

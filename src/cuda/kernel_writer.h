@@ -21,6 +21,7 @@ typedef struct writer {
     int loads_first;                     /* all loads come before what is computed, so that none waits for another's use */
     int hoisted_bits;                    /* of the integer that has a bit by hoistable value: 32 or 64 */
     writer_quick quick;
+    const char *place;                   /* the macro that gives a tensor's place in a row */
     uint32_t *tree;                      /* by node: the instruction + 1 whose tree it was last found to be in */
     uint32_t *instruction_of;            /* by node */
     uint32_t *stack;

@@ -1,8 +1,7 @@
 /* What a replay passes to a kernel: an array of 64-bit words, of the layout below. Read by the host's side as C and by the
  * kernel's text (kernel_support.h). Small, since a kernel's first look at its parameters is slow.
  *
- *     word 0                the number of groups that are mapped, or 0 where there is one that is not; above it, from bit 32 on, 1
- *                           where one block does all groups in turn
+ *     word 0                the number of groups that are mapped, or 0 where there is one that is not | enum words_how
  *     groups                GROUP_CLUSTERS words each and, of one that is mapped, a bit by cluster of instructions that says
  *                           whether the group's outputs need it, and for each tensor, four to a word, 0 or MAP_PRESENT and
  *                           the number of its view in the group
@@ -11,6 +10,8 @@
  *     far parts             of each group that is GROUP_FAR: the extents of its outer dimensions, then for each view its step
  *                           and strides
  *
+ * or, WORDS_ONCE, what enum once_words says.
+ *
  * A group is the outputs of one shape (space.h). It is mapped unless it is all the outputs, not far, and the kernel is of the full tier
  * (kernel.h). Sizes and strides are in bytes, counts in elements. Dimensions outside of the
  * row ("outer") are counted from the innermost. "a | b" are the lower and the upper half of a word. */
@@ -18,6 +19,22 @@
 #define OL_CUDA_WORDS_H
 
 enum words_head { WORDS_GROUPS = 0, WORDS_HEAD = 1 };
+
+enum words_how {
+    WORDS_IN_TURN = 1,                   /* one block does all groups in turn */
+    WORDS_ONCE = 2,                      /* one group, of rows in at most one outer dimension, and each thread has one place in one row:
+                                            of kernels that are `ahead` (kernel.h) */
+    WORDS_LANES = 4,                     /* of WORDS_ONCE: a thread takes several elements at a time, not one */
+    WORDS_SHIFT = 8                      /* of WORDS_ONCE, from this bit on: the shift of the division by the threads of a row; its
+                                            factor is word 0's lower half */
+};
+
+/* The words of WORDS_ONCE, after word 0: few, so that all of a decode step's are in two lines of the cache for parameters. A view's step is
+ * its size where it can be moved as blocks, 0 where one element serves the row. */
+enum once_words {
+    ONCE_THREADS = 1,                    /* of a row | rows */
+    ONCE_STEPS = 2                       /* by tensor: step in a row | stride of the rows; after these, by tensor, the address */
+};
 
 enum words_outer { WORDS_OUTER = 7, WORDS_NEAR_OUTER = 2 };    /* outer dimensions, at most; and those of a group that is not far */
 
@@ -37,7 +54,6 @@ enum map_bits { MAP_PRESENT = 0x8000, MAP_NUMBER = 0x7fff };
 
 enum group_flags {
     GROUP_LANES = 1,                     /* a thread takes several elements at a time, not one */
-    GROUP_ONCE = 4,                      /* each thread has one place in one row: of kernels that are `ahead` (kernel.h) */
     GROUP_FAR = 2                        /* row numbers or offsets need more than 31 bits, there are more than two outer dimensions,
                                             or a view is not aligned */
 };

@@ -152,16 +152,18 @@ class Program(Case):
     def test_full_disk(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full")
-        with open("/dev/full", "w") as full:
-            result = subprocess.run([COMMAND, "devices"], stdout=full, stderr=subprocess.PIPE, text=True)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("standard output", result.stderr)
+        case = self.text("cases.tsv", "exp\tfloat32\t00000000\tfloat32\t3f800000\n")
+        weights, acts = self.put("w", layer("l.")), self.put("a", inputs("l."))
         many = "exp,sqrt,sin,cos,tan,log"                        # as long as a terminal's bar is shown, and more than a buffer
         for arguments in (["--help"], ["--version"], ["rates", "--help"], ["devices"], ["bench", "--tokens", "1,2", "--heads", "1"],
-                          ["digest", "--op", many, "--dtype", "float16"]):
+                          ["digest", "--op", many, "--dtype", "float16"], ["check", case], ["parity", "-g", "1", "-l", "baseline"], ["explain", "rates"],
+                          ["compare", weights, weights], ["cache"], ["rates", "-w", weights, "-a", acts, "-o", self.folder / "out"]):
             with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
                 result = subprocess.run([COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True)
-                self.assertEqual((result.returncode, result.stderr.count("standard output: No space left on device")), (1, 1), result.stderr)
+                self.assertEqual((result.returncode, result.stderr.count("standard output: No space left on device")), (2, 1), result.stderr)
+            with self.subTest(arguments=arguments, closed=True):
+                result = subprocess.run([COMMAND, *arguments], stderr=subprocess.PIPE, text=True, preexec_fn=lambda: os.close(1))
+                self.assertEqual((result.returncode, result.stderr.count("standard output: Bad file descriptor")), (2, 1), result.stderr)
 
     def test_control_characters_in_arguments(self):
         for arguments in (["\x1b[31mred"], ["rates", "\x1b[31mred"], ["check", "--path", "\x9b31m", "f"], ["parity", "--seed", "\x1b"]):
@@ -704,7 +706,9 @@ class Digest(Case):
         self.expect(run("digest", "--op", "astype_float16", "--dtype", "float16"), 2, "no conversion is from a dtype to itself")
 
     def test_wrong_usage(self):
-        for arguments, parts in ((["--op", "expp"], ["expp", "no primitive"]), (["--op", "fma"], ["fma", "one or two"]), (["--op", ""], ["no primitive"]),
+        for arguments, parts in ((["--op", "expp"], ["expp", "no primitive"]), (["--op", "fma"], ["fma", "one or two"]),
+                                 (["--op", ""], ["no primitive", "an empty name", "there are abs, negative,", "astype_bfloat16"]),
+                                 (["--op", "exp,"], ["an empty name", "there are abs, negative,"]),
                                  (["--op", "bitwise_and"], ["bitwise_and"]), (["--op", "astype_int8"], ["astype_int8", "no primitive or conversion"]),
                                  (["--op", "astype"], ["no primitive or conversion"]), (["--dtype", "float64"], ["float64", "float32, float16 or bfloat16"]),
                                  (["--threads", "0"], ["1 to 4096"]), (["--device", "gpu"], ["gpu"]), (["stray"], ["stray"])):

@@ -224,11 +224,47 @@ static void outputs_of_all_kinds(void **state)
     OK(mlx_closure_free(c));
 }
 
+/* One closure, as many outputs as inputs: a trace for each number. */
+static int exp_of_each(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    mlx_vector_array all = mlx_vector_array_new();
+    int code = 0;
+    (void)payload;
+    for (size_t i = 0; i < mlx_vector_array_size(input); i++) {
+        mlx_array x = input_of(input, i);
+        code = code || mlx_exp(&x, x, stream) || mlx_vector_array_append_value(all, x);
+        mlx_array_free(x);
+    }
+    code = code || mlx_vector_array_set(res, all);
+    mlx_vector_array_free(all);
+    return code;
+}
+
+static void as_many_outputs_as_inputs(void **state)
+{
+    const float x[2] = { 0, 1 };
+    mlx_closure c = compiled(exp_of_each, NULL, true);
+    mlx_array in[5], out[5], expected = mlx_array_new();
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        in[i] = array_f32(2, x);
+    OK(mlx_exp(&expected, in[0], stream));
+    for (int round = 0; round < 2; round++)
+        for (int n = 1; n <= 5; n++) {
+            OK(apply(c, n, in, n, out));
+            array_equal_bits(out[n - 1], expected, "exp");
+            free_all(n, out);
+        }
+    free_all(5, in);
+    free_all(1, &expected);
+    OK(mlx_closure_free(c));
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(placeholders), cmocka_unit_test(a_placeholder_of_another_trace), cmocka_unit_test(captured_values),
-        cmocka_unit_test(outputs_of_all_kinds),
+        cmocka_unit_test(outputs_of_all_kinds), cmocka_unit_test(as_many_outputs_as_inputs),
     };
     return CLIENT_RUN(argc, argv, tests);
 }

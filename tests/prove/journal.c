@@ -38,13 +38,17 @@ void journal_add_result(run *r, uint64_t task, const task_result *result) {
 
 /* ---- Writing --------------------------------------------------------------------------------------------------------- */
 
-/* Adds the checksum and the newline to a line and writes it. */
+/* Adds the checksum and the newline to a line and writes it. Of what finds no place whole, nothing stays. */
 static bool append(journal *j, const char *line) {
     char text[LINE_BYTES + 32];
+    struct stat before;
     int length = snprintf(text, sizeof text, "%s =%016" PRIx64 "\n", line, digest_chunk(line, strlen(line)));
+    if (fstat(j->file, &before)) before.st_size = -1;
     ssize_t written = write(j->file, text, (size_t)length);
     if (written == length) return true;
     cli_error(j->command, "%s: %s", j->path, written < 0 ? strerror(errno) : "no space is left");
+    if (written > 0 && before.st_size >= 0 && ftruncate(j->file, before.st_size))
+        cli_error(j->command, "%s: the last line is cut, and will be dropped", j->path);
     return false;
 }
 
@@ -179,10 +183,12 @@ journal *journal_open(const char *command, const char *path, const char *identit
         cli_error(command, "out of memory");
         return NULL;
     }
+    bool was_there = !access(path, F_OK);
     *j = (journal){ .command = command, .path = path, .file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666) };
     if (j->file < 0) cli_error(command, "%s: %s", path, strerror(errno));
     else if (flock(j->file, LOCK_EX | LOCK_NB)) cli_error(command, "%s: another job is using it", path);
     else if (read_all(j, identity, runs, n_runs)) return j;
+    else if (!was_there) unlink(path);                                     /* its first line found no place */
     journal_close(j);
     return NULL;
 }

@@ -18,13 +18,13 @@ static const struct argp_option option_table[] = {
     { "op", 'o', "LIST", 0, "Primitives, and conversions to DTYPE as astype_DTYPE, separated by commas (default: all)", 1 },
     { "dtype", 'd', "LIST", 0, "Operands' dtypes: float32, float16, bfloat16 (default: all)", 1 },
     { "level", 'l', "LIST", 0, "SIMD levels (default: all that this machine has). All are run together, against one reference", 1 },
-    { "shard", KEY_SHARD, "I/N", 0, "Only part I (from 0) of N of each run's inputs", 1 },
+    { "shard", KEY_SHARD, "I/N", 0, "Only part I (from 0) of N of each run's inputs; N is at most 2^20", 1 },
     { "hard-pairs", KEY_HARD_PAIRS, "N", OPTION_ARG_OPTIONAL,
       "Instead of all this, N pairs of float32 (default: 2^26) for each primitive of two operands, aimed at its hard spots", 1 },
     { "list", KEY_LIST, NULL, 0, "Print what there is, and stop", 1 },
     { NULL, 0, NULL, 0, "How:", 2 },
     { "threads", 't', "N", 0, "Use N threads (default: one per CPU); with 1, no thread is made", 2 },
-    { "samples", KEY_SAMPLES, "N", 0, "Of each 2^32 inputs compare N random approximations with MPFR (default: 2^20)", 2 },
+    { "samples", KEY_SAMPLES, "N", 0, "Of each 2^32 inputs compare N random approximations with MPFR, from 0 to 2^32 (default: 2^20); of 65,536 inputs always at least one in sixteen", 2 },
     { "state", KEY_STATE, "FILE", 0, "Keep finished work in FILE and go on from it", 2 },
     { NULL, 0, NULL, 0, "What is said:", 3 },
     { "show", KEY_SHOW, "N", 0, "Print at most N wrong results of a run (default: 8)", 3 },
@@ -50,7 +50,7 @@ static int shard(struct argp_state *state, char *text, run_settings *settings) {
     bool ok = slash && cli_parse_int(slash + 1, 1, 1 << 20, &n) && cli_parse_int(text, 0, n - 1, &i);
     if (slash) *slash = '/';
     if (ok) settings->shard = (unsigned)i, settings->n_shards = (unsigned)n;
-    else argp_error(state, "--shard %s: expected I/N, with I from 0 to N - 1", cli_printable(text));
+    else argp_error(state, "--shard %s: expected I/N, with I from 0 to N - 1 and N from 1 to 2^20", cli_printable(text));
     return ok ? 0 : EINVAL;
 }
 

@@ -3,7 +3,8 @@
  *     prove --op exp --dtype float32 [--level avx512] [--state FILE] [--report FILE]
  *
  * runs.c knows what there is to run, check.c compares a task's results with the reference (reference.c, approximate_body.h), job.c gives
- * tasks to threads, journal.c keeps what is finished, report.c and table.c write results down. */
+ * tasks to threads, journal.c keeps what is finished, report.c and table.c write results down,
+ * whole_file.c as whole files. */
 #include "cli.h"
 #include "facts.h"
 #include "job.h"
@@ -11,8 +12,8 @@
 #include "output.h"
 #include "report.h"
 #include "table.h"
+#include "whole_file.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -77,16 +78,7 @@ static int conclude(const char *command, const options *o, const prove_facts *f,
     return status;
 }
 
-/* Can a file be written to at the end? To be asked before an hour of work. */
-static bool writable(const char *command, const char *path) {
-    if (!path) return true;
-    bool was_there = !access(path, F_OK);
-    FILE *file = fopen(path, "a");
-    if (!file) cli_error(command, "%s: %s", path, strerror(errno));
-    else fclose(file);
-    if (file && !was_there) remove(path);
-    return file != NULL;
-}
+static bool writable(const char *command, const char *path) { return !path || whole_file_writable(command, path); }
 
 /* Nothing to run is said, and is an error but in a shard, as one of many. */
 static bool any_inputs(const char *command, const options *o, const run *runs, int n_runs) {
@@ -135,6 +127,7 @@ done:
 
 int main(int argc, char **argv) {
     options o;
+    cli_hold_descriptors();
     if (!options_parse(argc, argv, &o)) return CLI_USAGE;
     runs_prepare();
     if (o.list) {

@@ -2,8 +2,8 @@
 #include "report.h"
 #include "cli.h"
 #include "output.h"
+#include "whole_file.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -67,12 +67,12 @@ static json_t *json_of_all(const options *o, const prove_facts *f, const run *ru
 
 bool report_write(const char *command, const options *o, const prove_facts *f, const run *runs, int n_runs) {
     json_t *all = json_of_all(o, f, runs, n_runs);
-    errno = 0;
-    FILE *file = all ? fopen(o->report, "w") : NULL;
-    bool ok = file && !json_dumpf(all, file, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) && fputc('\n', file) != EOF;
-    int why = ok ? 0 : errno;                    /* of what failed first */
-    if (file && fclose(file)) ok = false, why = why ? why : errno;
-    if (!ok) cli_error(command, "%s: %s", o->report, why ? strerror(why) : "it could not be written");
+    size_t bytes = 0;
+    char *text = all ? json_dumps(all, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL, *line = NULL;
+    if (text && asprintf(&line, "%s\n", text) > 0) bytes = strlen(line);
+    bool ok = bytes && whole_file_write(command, o->report, line, bytes);
+    if (!bytes) cli_error(command, "%s: out of memory", o->report);
+    free(text), free(line);
     json_decref(all);
     return ok;
 }

@@ -3,6 +3,7 @@
 #include "check.h"
 #include "cli.h"
 #include "output.h"
+#include "whole_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -115,27 +116,20 @@ table_result table_write(const char *command, const char *path, const run *runs,
     table_result result = TABLE_RIGHT;
     char *text = NULL;
     size_t bytes = 0;
-    FILE *rows = open_memstream(&text, &bytes), *file = NULL;
-    int why = 0;                                                         /* errno of what failed first */
-    bool ok = rows != NULL;
-    for (int i = 0; ok && i < n_runs && result == TABLE_RIGHT; i++) {
+    FILE *rows = open_memstream(&text, &bytes);
+    if (rows)
+        fputs("# Digests of all results, equal at every SIMD level and on every machine: OP DTYPE DIGEST STRIDED_DIGEST, by\n"
+              "# ./dev prove --write-digests; tools/digest.h says over what.\n", rows);
+    for (int i = 0; rows && i < n_runs && result == TABLE_RIGHT; i++) {
         uint64_t digest = 0;
         result = common_digest(command, &runs[i], &digest);
         uint64_t strided = result == TABLE_RIGHT ? check_strided_digest(&runs[i]) : 0;
         fprintf(rows, "%s\t%s\t%016" PRIx64 "\t%016" PRIx64 "\n", runs[i].reference->name, runs[i].format->name, digest, strided);
     }
-    if (!rows || fclose(rows)) ok = false, why = errno;
-    if (ok && result == TABLE_RIGHT) {                                   /* all rows or nothing */
-        file = fopen(path, "w");
-        ok = file && fputs("# Digests of all results, equal at every SIMD level and on every machine: OP DTYPE DIGEST STRIDED_DIGEST, by\n"
-                           "# ./dev prove --write-digests; tools/digest.h says over what.\n", file) >= 0 && fwrite(text, 1, bytes, file) == bytes;
-        if (!ok) why = errno;
-        if (file && fclose(file)) ok = false, why = why ? why : errno;
-    }
-    if (!ok) {
-        cli_error(command, "%s: %s", path, strerror(why));
+    if (!rows || fclose(rows)) {
+        cli_error(command, "%s: %s", path, strerror(errno));
         result = TABLE_FAILED;
-    }
+    } else if (result == TABLE_RIGHT && !whole_file_write(command, path, text, bytes)) result = TABLE_FAILED;
     free(text);
     return result;
 }

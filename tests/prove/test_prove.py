@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import pty
+import resource
 import shutil
 import signal
 import struct
@@ -77,7 +78,7 @@ class Options(Case):
                 self.expect(2, *arguments, says=says)
 
     def test_help_and_list(self):
-        self.expect(0, "--help", says=("--state", "--digests", "Exit status"))
+        self.expect(0, "--help", says=("--state", "--digests", "Exit status", "2^20", "0 to 2^32"))
         self.expect(0, "--list", says=("baseline", "hypot", "4294967296", "268435456"))
 
     def test_full_disk(self):
@@ -89,6 +90,40 @@ class Options(Case):
                 self.assertEqual((result.returncode, result.stderr), (2, "prove: standard output: No space left on device\n"))
         for option in ("--write-digests", "--report"):
             self.expect(2, "-q", "--op", "isnan", "--dtype", "float16", option, "/dev/full", says="/dev/full: No space left on device")
+
+    def test_outputs_are_whole(self):
+        """What finds no place leaves the file that was there, and nothing beside it; a link stays one, permissions stay."""
+        def run_small(bytes, *arguments):
+            def limit():
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                resource.setrlimit(resource.RLIMIT_FSIZE, (bytes, bytes))
+            result = subprocess.run([PROVE, *map(str, arguments)], capture_output=True, text=True, preexec_fn=limit)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            return result.stderr
+
+        job = ["-q", "--op", "sqrt,exp,log,sin,cos,tan", "--dtype", "float16"]
+        table, link = self.folder / "table", self.folder / "link"
+        for option, path in (("--report", self.report), ("--write-digests", table)):
+            with self.subTest(option=option):
+                self.assertIn(f"{path}: File too large", run_small(300, *job, option, path))
+                self.assertFalse(path.exists())
+                self.expect(0, "-q", "--op", "sqrt", "--dtype", "float16", option, path)
+                path.chmod(0o640)
+                before, names = path.read_bytes(), sorted(self.folder.iterdir())
+                self.assertIn(f"{path}: File too large", run_small(300, *job, option, path))
+                self.assertEqual((path.read_bytes(), sorted(self.folder.iterdir())), (before, names))
+        run_small(100, *job, "--state", self.state)
+        self.assertFalse(self.state.exists())
+        run_small(1000, *job, "--state", self.state)
+        self.assertRegex(self.state.read_text(), r"\A(.*\n)+\Z")
+        self.assertNotIn("dropped", self.expect(0, *job, "--state", self.state).stderr)
+        link.symlink_to(table)
+        self.expect(0, *job, "--write-digests", link)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual((table.stat().st_mode & 0o777, table.read_text().count("\n")), (0o640, 8))
+        if os.geteuid() != 0:
+            table.chmod(0o440)
+            self.expect(2, *job, "--write-digests", table, says="Permission denied")
 
     def test_conversions(self):
         """Named for the dtype of their results, from each of the other two."""

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* Called once for each error, on the thread that made it, with no lock held: it may call any function of this interface, itself
- * set a handler, or leave by longjmp (not out of a closure that is being applied). `msg` is text, never a format, and lives during the call. */
+ * set a handler, or leave by longjmp (what a closure that is left so had traced is lost). `msg` is text, never a format, and lives during the call. */
 typedef void (*mlx_error_handler_func)(const char *msg, void *data);
 
 /* Errors of the whole process go to `handler` from now on; NULL brings back the default one, which prints "MLX error: …" to the
