@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define INTERFACE_VERSION "0.6.0"
 
@@ -49,9 +48,11 @@ int mlxc_string_assign(const char *function, mlx_string *s, char *text)
 
 int mlx_version(mlx_string *s)
 {
-    char text[64];
+    const size_t n_bytes = 64;
     if (!s)
         return mlxc_report("mlx_version", "the place for the result is NULL");
-    snprintf(text, sizeof text, INTERFACE_VERSION " (onelaunch %s)", ol_version());
-    return mlxc_string_assign("mlx_version", s, strdup(text));
+    char *text = malloc(n_bytes);
+    if (text)
+        snprintf(text, n_bytes, INTERFACE_VERSION " (onelaunch %s)", ol_version());
+    return mlxc_string_assign("mlx_version", s, text);
 }
