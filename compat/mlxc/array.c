@@ -36,6 +36,14 @@ int mlxc_array_assign(const char *function, mlx_array *res, mlxc_body *b)
 
 /* ---- Making ------------------------------------------------------------------------------------------------------------ */
 
+static size_t n_elements(int rank, const int64_t *dims)
+{
+    size_t n = 1;
+    for (int d = 0; d < rank; d++)
+        n = dims[d] == 0 || n == 0 ? 0 : n * (size_t)dims[d];
+    return n;
+}
+
 static mlxc_body *copy_of(const char *function, const void *data, const int *shape, int dim, mlx_dtype dtype)
 {
     ol_dtype d;
@@ -44,14 +52,11 @@ static mlxc_body *copy_of(const char *function, const void *data, const int *sha
         return mlxc_report(function, "%d dimensions were given; expected 0 to %d", dim, OL_MAX_RANK), NULL;
     if (mlxc_dtype_in(function, dtype, &d) || mlxc_shape_in(function, shape, (size_t)dim, d, dims))
         return NULL;
+    if (!data && n_elements(dim, dims) > 0)
+        return mlxc_report(function, "the data is NULL; expected %zu elements", n_elements(dim, dims)), NULL;
     mlxc_body *b = mlxc_body_new_host(function, d, dim, dims);
-    if (b && b->n_elements > 0) {
-        if (!data) {
-            mlxc_body_release(b);
-            return mlxc_report(function, "the data is NULL; expected %zu elements", b->n_elements), NULL;
-        }
+    if (b && b->n_elements > 0)
         memcpy(atomic_load_explicit(&b->host, memory_order_relaxed), data, b->n_elements * ol_dtype_size(d));
-    }
     return b;
 }
 
@@ -105,11 +110,9 @@ mlx_array mlx_array_new_data_managed(void *data, const int *shape, int dim, mlx_
         return mlxc_report(__func__, "%d dimensions were given; expected 0 to %d", dim, OL_MAX_RANK), none;
     if (mlxc_dtype_in(__func__, dtype, &d) || mlxc_shape_in(__func__, shape, (size_t)dim, d, dims))
         return none;
+    if (!data && n_elements(dim, dims) > 0)
+        return mlxc_report(__func__, "the data is NULL; expected %zu elements", n_elements(dim, dims)), none;
     mlxc_body *b = mlxc_body_new_bare(__func__, d, dim, dims);
-    if (b && b->n_elements > 0 && !data) {
-        mlxc_body_release(b);
-        return mlxc_report(__func__, "the data is NULL; expected %zu elements", b->n_elements), none;
-    }
     mlx_array a = handle_of(__func__, b);
     if (a.ctx) {                       /* only now is the memory ours to release */
         atomic_init(&b->host, data);

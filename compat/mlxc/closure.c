@@ -178,14 +178,13 @@ mlxc_vector *mlxc_function_call(const char *function, mlxc_function *f, mlxc_vec
         mlxc_report(function, "%zu arrays were given to a function of one", input->n);
         return NULL;
     }
-    if (mlxc_nesting_depth(&nesting, MLXC_FRAME) >= MAX_DEPTH) {
+    if (!mlxc_nesting_enter(&nesting, MLXC_FRAME, MAX_DEPTH)) {
         mlxc_report(function, "closures apply each other %d deep; does one apply itself?", MAX_DEPTH);
         return NULL;
     }
-    mlxc_nesting_enter(&nesting, MLXC_FRAME);
     *mlxc_last_message() = '\0';
     int code = f->unary ? call_unary(function, f, input, &out) : call_vector(f, input, &out);
-    nesting.depth--;
+    mlxc_nesting_leave(&nesting, MLXC_FRAME);
     mlxc_vector *v = out.ctx;
     if (code == 0 && v && v->n > 0)
         return v;

@@ -17,7 +17,7 @@ struct mlxc_function {
     void (*dtor)(void *);
     mlxc_function *compiled;           /* of a compiled closure: the function that it compiles; the four above are not set then */
     int is_shapeless;
-    atomic_size_t n_outputs;           /* that it set when compiled; 0: not known yet */
+    atomic_uint_least64_t counts;      /* of the inputs it was last given when compiled, and above 32 bits of the outputs it set; 0: none yet */
     atomic_int has_plans;              /* whether plans of it may be in the cache */
 };
 
@@ -31,8 +31,8 @@ int mlxc_closure_assign(const char *function, mlx_closure *c, mlxc_function *f);
 
 /* Calls the function itself. NULL after a report, else what it set: one array at least. */
 mlxc_vector *mlxc_function_call(const char *function, mlxc_function *f, mlxc_vector *input);
-/* Checks that f has set as many arrays as before. */
-int mlxc_function_check_count(const char *function, mlxc_function *f, size_t n);
+/* Checks that f has set as many arrays as before, when it was last given as many. */
+int mlxc_function_check_count(const char *function, mlxc_function *f, size_t n_inputs, size_t n_outputs);
 /* Applies a compiled closure (compile.c). */
 mlxc_vector *mlxc_compiled_apply(const char *function, mlxc_function *f, mlxc_vector *input);
 /* Applies either. */

@@ -65,12 +65,17 @@ static void key_free(plan_key *key)
 
 /* ---- Tracing ------------------------------------------------------------------------------------------------------------------- */
 
-int mlxc_function_check_count(const char *function, mlxc_function *f, size_t n)
+int mlxc_function_check_count(const char *function, mlxc_function *f, size_t n_inputs, size_t n_outputs)
 {
-    size_t before = 0;
-    if (atomic_compare_exchange_strong(&f->n_outputs, &before, n) || before == n)
+    uint64_t counts = (uint64_t)(n_inputs & UINT32_MAX) | (uint64_t)n_outputs << 32;
+    uint64_t before = atomic_load_explicit(&f->counts, memory_order_relaxed);
+    if (before == counts)
         return 0;
-    return mlxc_report(function, "the closure's function set %zu outputs; it set %zu before", n, before);
+    if (before == 0 || (uint32_t)before != (uint32_t)counts) {
+        atomic_store_explicit(&f->counts, counts, memory_order_relaxed);
+        return 0;
+    }
+    return mlxc_report(function, "the closure's function set %zu outputs; of as many inputs it set %zu before", n_outputs, (size_t)(before >> 32));
 }
 
 static mlxc_vector *make_placeholders(const char *function, mlxc_tape *t, const mlxc_vector *input)
@@ -115,7 +120,7 @@ static mlxc_plan *trace(const char *function, mlxc_function *f, const mlxc_vecto
     }
     if (out)
         p = mlxc_plan_new(function, t, out->items, out->n);
-    if (p && mlxc_function_check_count(function, f, out->n)) {
+    if (p && mlxc_function_check_count(function, f, input->n, out->n)) {
         mlxc_plan_release(p);
         p = NULL;
     }
@@ -164,7 +169,7 @@ mlxc_vector *mlxc_compiled_apply(const char *function, mlxc_function *compiled, 
     int now = atomic_load_explicit(&mode, memory_order_relaxed);
     if (mlxc_tape_current() || now == MLX_COMPILE_MODE_DISABLED) {
         mlxc_vector *out = mlxc_function_apply(function, f, input);
-        if (out && mlxc_function_check_count(function, f, out->n)) {
+        if (out && mlxc_function_check_count(function, f, input->n, out->n)) {
             mlxc_vector_destroy(out);
             out = NULL;
         }

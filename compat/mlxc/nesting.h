@@ -1,27 +1,36 @@
 /* Calls of the client's code within calls of it, per thread. A client may leave such a call by longjmp, and then nothing counts it
- * down; so a count is believed only while the stack is as deep as it was at the outermost call, or deeper. Stacks grow down. */
+ * down. So the frame of each call is kept: one that is no higher than the caller's has been left, since stacks grow down. */
 #ifndef MLXC_NESTING_H
 #define MLXC_NESTING_H
 
 typedef struct mlxc_nesting {
     int depth;
-    char *outermost;                   /* the frame of the outermost call */
+    char *frames[200];                 /* of the calls under way, the outermost first */
 } mlxc_nesting;
 
-/* How deep the caller, whose frame this is, really is. */
-static inline int mlxc_nesting_depth(mlxc_nesting *n, char *frame)
+#define MLXC_FRAME ((char *)__builtin_frame_address(0))
+
+/* How many calls are under way around the caller, whose frame this is. */
+static inline int mlxc_nesting_depth(mlxc_nesting *n, const char *frame)
 {
-    if (n->depth > 0 && frame > n->outermost)
-        n->depth = 0;
+    while (n->depth > 0 && n->frames[n->depth - 1] <= frame)
+        n->depth--;
     return n->depth;
 }
 
-static inline void mlxc_nesting_enter(mlxc_nesting *n, char *frame)
+/* Begins a call, unless there are `limit` of them (at most the frames that are kept): then 0. */
+static inline int mlxc_nesting_enter(mlxc_nesting *n, char *frame, int limit)
 {
-    if (n->depth++ == 0)
-        n->outermost = frame;
+    if (mlxc_nesting_depth(n, frame) >= limit)
+        return 0;
+    n->frames[n->depth++] = frame;
+    return 1;
 }
 
-#define MLXC_FRAME ((char *)__builtin_frame_address(0))
+/* Ends the call that begun with this frame. */
+static inline void mlxc_nesting_leave(mlxc_nesting *n, const char *frame)
+{
+    mlxc_nesting_depth(n, frame);
+}
 
 #endif

@@ -54,15 +54,14 @@ static void finish(handler_record *h)
 
 static void call_handler(const char *message)
 {
-    if (mlxc_nesting_depth(&nesting, MLXC_FRAME) >= MAX_NESTED)
+    if (!mlxc_nesting_enter(&nesting, MLXC_FRAME, MAX_NESTED))
         return;
     pthread_mutex_lock(&lock);
     handler_record *h = current;
     h->references++;
     pthread_mutex_unlock(&lock);
-    mlxc_nesting_enter(&nesting, MLXC_FRAME);
     h->function(message, h->data);
-    nesting.depth--;
+    mlxc_nesting_leave(&nesting, MLXC_FRAME);
     pthread_mutex_lock(&lock);
     h = drop(h);
     pthread_mutex_unlock(&lock);

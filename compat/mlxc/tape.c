@@ -10,25 +10,24 @@
 #include <string.h>
 
 static _Thread_local mlxc_tape *current;
-static _Thread_local mlxc_nesting nesting;
+static _Thread_local char *traced_at;      /* the frame that the trace began in */
 
 mlxc_tape *mlxc_tape_current(void)
 {
-    if (current && mlxc_nesting_depth(&nesting, MLXC_FRAME) == 0)
+    if (current && traced_at <= MLXC_FRAME)
         current = NULL;
     return current;
 }
 
 void mlxc_tape_begin(mlxc_tape *t, char *frame)
 {
-    mlxc_nesting_enter(&nesting, frame);
     current = t;
+    traced_at = frame;
 }
 
 void mlxc_tape_end(void)
 {
     current = NULL;
-    nesting.depth = 0;
 }
 
 void mlxc_tape_destroy(mlxc_tape *t)
