@@ -1,0 +1,218 @@
+/* Compiled closures: find the plan for the inputs at hand, or trace the function and make it; then run it.
+ *
+ * A plan belongs to the function that was compiled, not to the compiled closure, so that compiling again costs no trace. Threads that
+ * miss at once each trace, and the first plan is kept: making one wait for the other's callback could lock up both. */
+#include "cache.h"
+#include "closure.h"
+#include "nesting.h"
+#include "report.h"
+
+#include "mlx/c/compile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FEW 16
+#define FEW_BYTES 512
+
+static atomic_int mode = MLX_COMPILE_MODE_ENABLED;
+static atomic_uint_least64_t last_trace;
+
+/* ---- Keys: the function's serial, whether shapeless, and for each input its dtype, and unless shapeless its rank and extents ---- */
+
+typedef struct plan_key {
+    size_t n_bytes;
+    unsigned char *bytes;              /* few, or from malloc */
+    _Alignas(8) unsigned char few[FEW_BYTES];
+} plan_key;
+
+static size_t key_size(const mlxc_vector *input, int is_shapeless)
+{
+    size_t n = sizeof(uint64_t) + 1;
+    for (size_t i = 0; i < input->n; i++)
+        n += is_shapeless ? 1 : 2 + (size_t)input->items[i]->view.rank * sizeof(int);
+    return n;
+}
+
+static int key_make(const char *function, plan_key *key, const mlxc_function *f, const mlxc_vector *input, int is_shapeless)
+{
+    key->n_bytes = key_size(input, is_shapeless);
+    key->bytes = key->n_bytes <= sizeof key->few ? key->few : malloc(key->n_bytes);
+    if (!key->bytes)
+        return mlxc_report_memory(function);
+    unsigned char *to = key->bytes;
+    memcpy(to, &f->serial, sizeof f->serial);
+    to += sizeof f->serial;
+    *to++ = (unsigned char)is_shapeless;
+    for (size_t i = 0; i < input->n; i++) {
+        const mlxc_body *b = input->items[i];
+        size_t n_bytes = (size_t)b->view.rank * sizeof *b->shape;
+        *to++ = (unsigned char)b->view.dtype;
+        if (is_shapeless)
+            continue;
+        *to++ = (unsigned char)b->view.rank;
+        memcpy(to, b->shape, n_bytes);
+        to += n_bytes;
+    }
+    return 0;
+}
+
+static void key_free(plan_key *key)
+{
+    if (key->bytes != key->few)
+        free(key->bytes);
+}
+
+/* ---- Tracing ------------------------------------------------------------------------------------------------------------------- */
+
+int mlxc_function_check_count(const char *function, mlxc_function *f, size_t n_inputs, size_t n_outputs)
+{
+    uint64_t counts = (uint64_t)(n_inputs & UINT32_MAX) | (uint64_t)n_outputs << 32;
+    uint64_t before = atomic_load_explicit(&f->counts, memory_order_relaxed);
+    if (before == counts)
+        return 0;
+    if (before == 0 || (uint32_t)before != (uint32_t)counts) {
+        atomic_store_explicit(&f->counts, counts, memory_order_relaxed);
+        return 0;
+    }
+    return mlxc_report(function, "the closure's function set %zu outputs; of as many inputs it set %zu before", n_outputs, (size_t)(before >> 32));
+}
+
+static mlxc_vector *make_placeholders(const char *function, mlxc_tape *t, const mlxc_vector *input)
+{
+    mlxc_vector *v = NULL;
+    size_t n = 0;
+    mlxc_body **bodies = malloc((input->n + 1) * sizeof *bodies);
+    if (!bodies) {
+        mlxc_report_memory(function);
+        return NULL;
+    }
+    for (; n < input->n; n++) {
+        uint32_t step;
+        if (mlxc_tape_input(function, t, n, input->items[n], &step) || !(bodies[n] = mlxc_tape_placeholder(function, t, step)))
+            break;
+    }
+    if (n == input->n)
+        v = mlxc_vector_new(function, bodies, n);
+    else
+        while (n > 0)
+            mlxc_body_release(bodies[--n]);
+    free(bodies);
+    return v;
+}
+
+/* The tape is not on the stack: after a longjmp out of the function, the thread may take it for the current one for a while yet. */
+static mlxc_plan *trace(const char *function, mlxc_function *f, const mlxc_vector *input)
+{
+    mlxc_plan *p = NULL;
+    mlxc_tape *t = calloc(1, sizeof *t);
+    if (!t) {
+        mlxc_report_memory(function);
+        return NULL;
+    }
+    t->serial = atomic_fetch_add(&last_trace, 1) + 1;
+    t->n_inputs = input->n;
+    mlxc_vector *placeholders = make_placeholders(function, t, input), *out = NULL;
+    if (placeholders) {
+        mlxc_tape_begin(t, MLXC_FRAME);
+        out = mlxc_function_apply(function, f, placeholders);
+        mlxc_tape_end();
+    }
+    if (out)
+        p = mlxc_plan_new(function, t, out->items, out->n);
+    if (p && mlxc_function_check_count(function, f, input->n, out->n)) {
+        mlxc_plan_release(p);
+        p = NULL;
+    }
+    mlxc_vector_destroy(out);
+    mlxc_vector_destroy(placeholders);
+    mlxc_tape_destroy(t);
+    free(t);
+    return p;
+}
+
+static mlxc_plan *find_or_make(const char *function, mlxc_function *f, const mlxc_vector *input, int is_shapeless)
+{
+    plan_key key;
+    for (size_t i = 0; i < input->n; i++)
+        if (mlxc_check_placeholder(function, input->items[i]))
+            return NULL;
+    if (key_make(function, &key, f, input, is_shapeless))
+        return NULL;
+    mlxc_plan *p = mlxc_cache_find(key.bytes, key.n_bytes);
+    if (!p && (p = trace(function, f, input))) {
+        atomic_store(&f->has_plans, 1);
+        mlxc_cache_add(key.bytes, key.n_bytes, p);
+    }
+    key_free(&key);
+    return p;
+}
+
+/* ---- Applying ------------------------------------------------------------------------------------------------------------------ */
+
+static mlxc_vector *run(const char *function, mlxc_plan *p, const mlxc_vector *input, int composed)
+{
+    mlxc_body *few[FEW], **results = p->n_outputs <= FEW ? few : malloc(p->n_outputs * sizeof *results);
+    if (!results) {
+        mlxc_report_memory(function);
+        return NULL;
+    }
+    mlxc_vector *out = mlxc_plan_run(function, p, input->items, composed, results) ? NULL : mlxc_vector_new(function, results, p->n_outputs);
+    if (results != few)
+        free(results);
+    return out;
+}
+
+mlxc_vector *mlxc_compiled_apply(const char *function, mlxc_function *compiled, mlxc_vector *input)
+{
+    mlxc_function *f = compiled->compiled;
+    int now = atomic_load_explicit(&mode, memory_order_relaxed);
+    if (mlxc_tape_current() || now == MLX_COMPILE_MODE_DISABLED) {
+        mlxc_vector *out = mlxc_function_apply(function, f, input);
+        if (out && mlxc_function_check_count(function, f, input->n, out->n)) {
+            mlxc_vector_destroy(out);
+            out = NULL;
+        }
+        return out;
+    }
+    mlxc_plan *p = find_or_make(function, f, input, compiled->is_shapeless);
+    mlxc_vector *out = p ? run(function, p, input, now == MLX_COMPILE_MODE_NO_FUSE) : NULL;
+    mlxc_plan_release(p);
+    return out;
+}
+
+int mlx_compile(mlx_closure *res, const mlx_closure fun, bool shapeless)
+{
+    if (!res)
+        return mlxc_report(__func__, "the place for the result is NULL");
+    mlxc_function *f = mlxc_function_of(__func__, "the closure", fun);
+    mlxc_function *compiled = f ? mlxc_function_new(__func__, &(mlxc_function){ .compiled = f, .is_shapeless = shapeless }) : NULL;
+    if (!compiled)
+        return 1;
+    mlxc_function_retain(f);
+    return mlxc_closure_assign(__func__, res, compiled);
+}
+
+int mlx_set_compile_mode(mlx_compile_mode m)
+{
+    if ((unsigned)m > MLX_COMPILE_MODE_ENABLED)
+        return mlxc_report(__func__, "%d is no mode; expected 0 (disabled) to 3 (enabled)", (int)m);
+    atomic_store(&mode, (int)m);
+    return 0;
+}
+
+int mlx_enable_compile(void)
+{
+    return mlx_set_compile_mode(MLX_COMPILE_MODE_ENABLED);
+}
+
+int mlx_disable_compile(void)
+{
+    return mlx_set_compile_mode(MLX_COMPILE_MODE_DISABLED);
+}
+
+int mlx_detail_compile_clear_cache(void)
+{
+    mlxc_cache_clear();
+    return 0;
+}

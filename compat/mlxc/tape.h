@@ -1,0 +1,67 @@
+/* What a closure did to its placeholders, or one operation did to its operands, written down step by step: it becomes a onelaunch graph
+ * when it is complete, since only then are the captured arrays and the outputs known.
+ *
+ * While a closure is being traced its tape is the thread's current one. There is never a second: closures applied meanwhile, compiled
+ * or not, are simply called, so what they do to placeholders lands on the same tape, and what they do to arrays is done at once. */
+#ifndef MLXC_TAPE_H
+#define MLXC_TAPE_H
+
+#include "body.h"
+
+typedef enum mlxc_step_kind { MLXC_INPUT, MLXC_CONSTANT, MLXC_PRIMITIVE, MLXC_ASTYPE, MLXC_BROADCAST_TO } mlxc_step_kind;
+
+typedef struct mlxc_step {
+    mlxc_step_kind kind;
+    ol_dtype dtype;
+    int32_t primitive;
+    int32_t n_operands;
+    uint32_t operands[3];
+    int32_t rank;
+    int32_t dims[OL_MAX_RANK];         /* at the trace */
+    uint64_t payload;                  /* an input: its number, captured arrays after the closure's own; a constant: its bits */
+} mlxc_step;
+
+typedef struct mlxc_capture {
+    mlxc_body *body;
+    uint32_t step;
+} mlxc_capture;
+
+#define MLXC_NO_TRACE UINT64_MAX
+
+typedef struct mlxc_tape {
+    uint64_t serial;                   /* which no other tape ever has; MLXC_NO_TRACE: of a single operation; never 0 */
+    mlxc_engine *engine;               /* of the streams used so far: a GPU's if any was; NULL: none was */
+    size_t n_inputs;                   /* of the closure: the first steps */
+    mlxc_step *steps;
+    size_t n, capacity;
+    mlxc_capture *captured;            /* references */
+    size_t n_captured, captured_capacity;
+} mlxc_tape;
+
+/* The tape of this thread; NULL: nothing is being traced. From begin to end it is t, unless the client leaves by longjmp. */
+mlxc_tape *mlxc_tape_current(void);
+void mlxc_tape_begin(mlxc_tape *t, char *frame);
+void mlxc_tape_end(void);
+
+void mlxc_tape_destroy(mlxc_tape *t);
+void mlxc_tape_use(mlxc_tape *t, mlxc_engine *e);
+
+/* These append a step and give its number. 0, or 1 after a report. */
+int mlxc_tape_input(const char *function, mlxc_tape *t, size_t number, const mlxc_body *like, uint32_t *step);
+int mlxc_tape_capture(const char *function, mlxc_tape *t, mlxc_body *b, uint32_t *step);
+int mlxc_tape_constant(const char *function, mlxc_tape *t, ol_dtype dtype, double value, uint32_t *step);
+int mlxc_tape_primitive(const char *function, mlxc_tape *t, const char *name, const uint32_t *operands, uint32_t *step);
+int mlxc_tape_astype(const char *function, mlxc_tape *t, uint32_t operand, ol_dtype dtype, uint32_t *step);
+int mlxc_tape_broadcast_to(const char *function, mlxc_tape *t, uint32_t operand, int32_t rank, const int64_t *dims, uint32_t *step);
+
+/* A placeholder for a step. */
+mlxc_body *mlxc_tape_placeholder(const char *function, const mlxc_tape *t, uint32_t step);
+/* The step that an operand is, capturing arrays. Placeholders of other traces are an error, with or without a tape. */
+int mlxc_tape_operand(const char *function, mlxc_tape *t, mlxc_body *b, uint32_t *step);
+int mlxc_check_placeholder(const char *function, const mlxc_body *b);
+
+/* The composite that gives these steps. */
+int mlxc_tape_compile(const char *function, const mlxc_tape *t, const uint32_t *outputs, size_t n_outputs, ol_device *device,
+                      ol_composite **composite);
+
+#endif

@@ -1,0 +1,213 @@
+/* Calls from where one does not expect them: out of a destructor, out of a function that gives up its own closure, over the
+ * handles that are read. */
+#include "seed.h"
+
+enum { HEADS = 8, TOKENS = 3 };
+
+static void rates_inputs(mlx_array in[4])
+{
+    const int shape[3] = { 1, TOKENS, HEADS }, heads[1] = { HEADS };
+    uint64_t random = client_seed;
+    in[0] = array_random(&random, MLX_BFLOAT16, 3, shape);
+    in[1] = array_random(&random, MLX_BFLOAT16, 3, shape);
+    in[2] = array_random(&random, MLX_FLOAT32, 1, heads);
+    in[3] = array_random(&random, MLX_BFLOAT16, 1, heads);
+}
+
+static void works(void)
+{
+    mlx_closure rates = compiled(seed_rates, NULL, true);
+    mlx_array in[4], out[2], eager = mlx_array_new();
+    rates_inputs(in);
+    OK(apply(rates, 4, in, 2, out));
+    OK(seed_decay(&eager, in[1], in[2], in[3]));
+    array_equal_bits(out[1], eager, "afterwards");
+    OK(mlx_array_free(eager));
+    free_all(4, in);
+    free_all(2, out);
+    OK(mlx_closure_free(rates));
+}
+
+/* ---- Over the handles that are read ---- */
+
+static int swap(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    mlx_array both[2] = { input_of(input, 1), input_of(input, 0) };
+    (void)payload;
+    int code = mlx_exp(&both[0], both[0], stream) || mlx_vector_array_set_data(res, both, 2);
+    free_all(2, both);
+    return code;
+}
+
+static void results_over_inputs(void **state)
+{
+    const float x[2] = { 1, 2 }, y[2] = { 0, 0 }, ones[2] = { 1, 1 };
+    (void)state;
+    for (int is_compiled = 0; is_compiled < 2; is_compiled++) {
+        mlx_array in[2] = { array_f32(2, x), array_f32(2, y) }, expected = array_f32(2, ones), r = mlx_array_new();
+        mlx_vector_array v = mlx_vector_array_new_data(in, 2);
+        mlx_closure c = is_compiled ? compiled(swap, NULL, true) : mlx_closure_new_func_payload(swap, NULL, NULL);
+        free_all(2, in);
+        OK(mlx_closure_apply(&v, c, v));
+        OK(mlx_vector_array_get(&r, v, 0));
+        array_equal_bits(r, expected, "exp(0)");
+        OK(mlx_closure_apply(&v, c, v));
+        OK(mlx_closure_apply(&v, c, v));
+        assert_int_equal(mlx_vector_array_size(v), 2);
+        OK(mlx_vector_array_free(v));
+        OK(mlx_closure_free(c));
+        free_all(1, &r);
+        free_all(1, &expected);
+    }
+}
+
+/* An array set from its own data, an array set to itself, a vector set from arrays that only it holds. */
+static void from_itself(void **state)
+{
+    const float x[4] = { 1, 2, 3, 4 };
+    const int two[2] = { 2, 2 };
+    mlx_array a = array_f32(4, x), e = mlx_array_new_data(x, two, 2, MLX_FLOAT32);
+    (void)state;
+    OK(mlx_array_set_data(&a, mlx_array_data_float32(a), two, 2, MLX_FLOAT32));
+    array_equal_bits(a, e, "from its own data");
+    OK(mlx_array_set(&a, a));
+    array_equal_bits(a, e, "set to itself");
+    mlx_vector_array v = mlx_vector_array_new_value(a);
+    mlx_array borrowed[2] = { a, a };
+    OK(mlx_vector_array_set(&v, v));
+    OK(mlx_vector_array_set_data(&v, borrowed, 2));
+    OK(mlx_vector_array_get(&a, v, 1));
+    OK(mlx_vector_array_set_value(&v, a));
+    array_equal_bits(a, e, "out of the vector");
+    OK(mlx_vector_array_free(v));
+    free_all(1, &a);
+    free_all(1, &e);
+}
+
+/* ---- Destructors and functions that call ---- */
+
+static int n_released;
+
+static void calls_back(void *data)
+{
+    mlx_array a = mlx_array_new_float32(0), r = mlx_array_new();
+    float item = 0;
+    if (mlx_exp(&r, a, stream) == 0 && mlx_array_item_float32(&item, r) == 0 && item == 1)
+        n_released++;
+    mlx_array_free(a);
+    mlx_array_free(r);
+    mlx_detail_compile_clear_cache();
+    if (data) {                                          /* another closure or array goes with this one */
+        mlx_closure c = { .ctx = data };
+        mlx_closure_free(c);
+    }
+}
+
+static void destructors_that_call(void **state)
+{
+    static float x[2];
+    const int n = 2;
+    (void)state;
+    n_released = 0;
+    mlx_closure inner = mlx_closure_new_func_payload(seed_rates, NULL, calls_back), outer = mlx_closure_new_func_payload(seed_rates, inner.ctx, calls_back);
+    mlx_closure c = mlx_closure_new();
+    OK(mlx_compile(&c, outer, true));
+    OK(mlx_closure_free(outer));
+    OK(mlx_closure_free(c));
+    OK(mlx_detail_compile_clear_cache());
+    assert_int_equal(n_released, 2);
+    mlx_array a = mlx_array_new_data_managed(x, &n, 1, MLX_FLOAT32, NULL), one = mlx_array_new_float32(1), r = mlx_array_new();
+    OK(mlx_add(&r, a, one, stream));
+    free_all(1, &a);
+    free_all(1, &one);
+    free_all(1, &r);
+    works();
+}
+
+static mlx_closure own;
+
+static int gives_up_itself(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    if (own.ctx) {
+        mlx_closure_free(own);
+        own.ctx = NULL;
+        mlx_detail_compile_clear_cache();
+    }
+    return seed_rates(res, input, payload == &own ? NULL : payload);
+}
+
+static void gone(void *payload)
+{
+    (void)payload;
+    n_released++;
+}
+
+static void a_closure_freed_by_its_function(void **state)
+{
+    (void)state;
+    for (int is_compiled = 0; is_compiled < 2; is_compiled++) {
+        mlx_array in[4], out[2];
+        n_released = 0;
+        mlx_closure plain = mlx_closure_new_func_payload(gives_up_itself, &own, gone);
+        if (is_compiled) {
+            own = mlx_closure_new();
+            OK(mlx_compile(&own, plain, true));
+            OK(mlx_closure_free(plain));
+        } else
+            own = plain;
+        rates_inputs(in);
+        OK(apply(own, 4, in, 2, out));
+        OK(mlx_detail_compile_clear_cache());
+        assert_int_equal(n_released, 1);
+        free_all(4, in);
+        free_all(2, out);
+    }
+    works();
+}
+
+/* A function that compiles and applies another, clears the cache, and applies its own closure with other inputs. */
+typedef struct nest {
+    mlx_closure self;
+    int depth;
+} nest;
+
+static int nested(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    nest *n = payload;
+    mlx_array x = input_of(input, 0);
+    int code = 0;
+    if (n->depth++ < 5) {
+        mlx_vector_array v = mlx_vector_array_new();
+        code = mlx_detail_compile_clear_cache() || mlx_closure_apply(&v, n->self, input) || mlx_vector_array_get(&x, v, 0);
+        mlx_vector_array_free(v);
+    }
+    code = code || mlx_square(&x, x, stream) || mlx_vector_array_set_value(res, x);
+    mlx_array_free(x);
+    return code;
+}
+
+static void functions_that_call_themselves(void **state)
+{
+    const float x[1] = { 1.0625f };
+    nest n = { .depth = 0 };
+    mlx_array in = array_f32(1, x), out, expected = array_f32(1, x);
+    (void)state;
+    n.self = compiled(nested, &n, true);
+    OK(apply(n.self, 1, &in, 1, &out));
+    for (int i = 0; i < 6; i++)
+        OK(mlx_square(&expected, expected, stream));
+    array_equal_bits(out, expected, "squared six times");
+    free_all(1, &in);
+    free_all(1, &out);
+    free_all(1, &expected);
+    OK(mlx_closure_free(n.self));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_over_inputs), cmocka_unit_test(from_itself), cmocka_unit_test(destructors_that_call),
+        cmocka_unit_test(a_closure_freed_by_its_function), cmocka_unit_test(functions_that_call_themselves),
+    };
+    return CLIENT_RUN(argc, argv, tests);
+}
