@@ -21,22 +21,22 @@
 
 /* ---- What is computed where ---- */
 
-/* Marks the nodes that instruction i is computed from, down to inputs, constants and hoistable values, which it does not pass;
- * those hoistable values are needed if it is. */
+/* Marks, by a number of their own, the nodes that instruction i is computed from, down to inputs, constants and hoistable values, which
+ * it does not pass; those hoistable values are needed if it is. */
 static void mark_tree(writer *w, size_t i)
 {
     size_t n_stack = 0;
     uint32_t root = instruction_at(w, i)->node;
     w->stack[n_stack++] = root;
-    w->tree[root] = (uint32_t)i + 1;
+    w->tree[root] = ++w->mark;
     while (n_stack) {
         const node *n = node_at(w, w->stack[--n_stack]);
         for (int o = 0; o < node_reads(n); o++) {
             uint32_t operand = n->operands[o];
             if (w->k->hoisted[w->instruction_of[operand]] >= 0)
                 w->needed[w->instruction_of[operand]] |= w->needed[i];
-            else if (w->tree[operand] != i + 1) {
-                w->tree[operand] = (uint32_t)i + 1;
+            else if (w->tree[operand] != w->mark) {
+                w->tree[operand] = w->mark;
                 w->stack[n_stack++] = operand;
             }
         }
@@ -55,7 +55,7 @@ static void mark_needed(writer *w)
         if (w->k->hoisted[i] >= 0) {
             mark_tree(w, i);
             for (size_t j = 0; j < i; j++)
-                if (w->tree[instruction_at(w, j)->node] == i + 1)
+                if (w->tree[instruction_at(w, j)->node] == w->mark)
                     w->parts_of[j] |= (uint64_t)1 << w->k->hoisted[i];
         } else
             for (int o = 0; o < node_reads(n); o++)
@@ -95,7 +95,7 @@ static void put_hoistable(writer *w, size_t i, int indent)
     text_add(w->t, "%*sif (!(kept >> %d & 1)) {\n", indent, "", w->k->hoisted[i]);
     for (size_t j = 0; j < i; j++) {
         const instruction *part = instruction_at(w, j);
-        if (w->tree[part->node] == i + 1 && part->kind != INSTRUCTION_CONSTANT && !writer_is_early(w, j)) {
+        if (w->tree[part->node] == w->mark && part->kind != INSTRUCTION_CONSTANT && !writer_is_early(w, j)) {
             put_declaration(w, part, "v", indent + 4);
             put_statement(w, part, indent + 4);
         }

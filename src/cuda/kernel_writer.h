@@ -22,7 +22,8 @@ typedef struct writer {
     int hoisted_bits;                    /* of the integer that has a bit by hoistable value: 32 or 64 */
     writer_quick quick;
     const char *place;                   /* the macro that gives a tensor's place in a row */
-    uint32_t *tree;                      /* by node: the instruction + 1 whose tree it was last found to be in */
+    uint32_t *tree;                      /* by node: the mark of the tree that it was last found to be in */
+    uint32_t mark;                       /* of the latest */
     uint32_t *instruction_of;            /* by node */
     uint32_t *stack;
 } writer;

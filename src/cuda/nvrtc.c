@@ -167,18 +167,19 @@ ol_status nvrtc_options_for(int capability, nvrtc_options *o, const char *operat
 }
 
 /* The log's first line with an error, or its start. */
-static ol_status compiler_fail(nvrtcProgram program, nvrtcResult code, const char *operation, ol_error *error)
+static ol_status compiler_fail(nvrtcProgram program, nvrtcResult code, const ol_allocator *allocator, const char *operation, ol_error *error)
 {
-    char log[16384] = "";
     size_t n = 0;
-    if (loaded.nvrtcGetProgramLogSize(program, &n) == 0 && n <= sizeof log)
-        loaded.nvrtcGetProgramLog(program, log);
+    char *taken = loaded.nvrtcGetProgramLogSize(program, &n) == 0 && n > 0 ? memory_take(allocator, n) : NULL;
+    const char *log = taken && loaded.nvrtcGetProgramLog(program, taken) == 0 ? taken : "";
     const char *line = strstr(log, "error");
     while (line && line > log && line[-1] != '\n')
         line--;
     line = line ? line : *log ? log : "no log";
-    return fail(error, OL_ERROR_DEVICE, operation, "NVRTC %d.%d: %s (%d): %.*s", loaded.version.major, loaded.version.minor,
+    ol_status status = fail(error, OL_ERROR_DEVICE, operation, "NVRTC %d.%d: %s (%d): %.*s", loaded.version.major, loaded.version.minor,
                 loaded.nvrtcGetErrorString ? loaded.nvrtcGetErrorString(code) : "", code, (int)strcspn(line, "\n"), line);
+    memory_give(allocator, taken, n);
+    return status;
 }
 
 ol_status nvrtc_compile(const text *source, const char *name, const nvrtc_options *options, text *image, const char *operation, ol_error *error)
@@ -196,7 +197,7 @@ ol_status nvrtc_compile(const text *source, const char *name, const nvrtc_option
     ol_status status = OL_OK;
     code = loaded.nvrtcCompileProgram(program, n_options, options->list);
     if (code != 0)
-        status = compiler_fail(program, code, operation, error);
+        status = compiler_fail(program, code, &image->allocator, operation, error);
     else if ((code = loaded.nvrtcGetCUBINSize(program, &n)) != 0)
         status = nvrtc_fail(code, "nvrtcGetCUBINSize", operation, error);
     if (status == OL_OK) {

@@ -39,6 +39,17 @@ BUILDER(build_dtypes)
     return 0;
 }
 
+/* Values that can be hoisted, with parts in common that cannot, which each reaches by a way of its own. */
+BUILDER(build_shared_parts)
+{
+    (void)user;
+    ol_value sum = ol_add(g, in[1], in[2]), twice = ol_multiply(g, sum, in[1]);
+    out[0] = ol_multiply(g, in[0], ol_exp(g, ol_negative(g, sum)));
+    out[1] = ol_multiply(g, in[0], ol_sigmoid(g, ol_abs(g, sum)));
+    out[2] = ol_add(g, ol_tanh(g, ol_square(g, twice)), ol_multiply(g, in[0], ol_softplus(g, ol_negative(g, twice))));
+    return 0;
+}
+
 typedef struct subject {
     const char *name;
     ol_build build;
@@ -53,6 +64,8 @@ static const subject subjects[] = {
     { "dtypes", build_dtypes, 12, 24,
       { OL_BOOL, OL_UINT8, OL_UINT16, OL_UINT32, OL_UINT64, OL_INT8, OL_INT16, OL_INT32, OL_INT64, OL_FLOAT16, OL_BFLOAT16,
         OL_FLOAT32 } },
+    { "shared parts", build_shared_parts, 3, 3, { OL_FLOAT32, OL_FLOAT32, OL_FLOAT32 } },
+    { "shared parts of halves", build_shared_parts, 3, 3, { OL_BFLOAT16, OL_BFLOAT16, OL_BFLOAT16 } },
 };
 
 static both compile_subject(const subject *s)
