@@ -2,32 +2,31 @@
  * be; shapes are those of the arrays at hand, which a shapeless composite does not hold later ones to. */
 #include "tape.h"
 
-#include "nesting.h"
 #include "report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local mlxc_tape *current;
-static _Thread_local char *traced_at;      /* the frame that the trace began in */
+static _Thread_local mlxc_tape *innermost;
 
-mlxc_tape *mlxc_tape_current(void)
+void mlxc_tape_begin(mlxc_tape *t)
 {
-    if (current && traced_at <= MLXC_FRAME)
-        current = NULL;
-    return current;
+    t->outer = innermost;
+    innermost = t;
 }
 
-void mlxc_tape_begin(mlxc_tape *t, char *frame)
+void mlxc_tape_end(mlxc_tape *t)
 {
-    current = t;
-    traced_at = frame;
+    innermost = t->outer;              /* with those within it that were left by longjmp */
 }
 
-void mlxc_tape_end(void)
+mlxc_tape *mlxc_tape_of(const mlxc_body *b)
 {
-    current = NULL;
+    mlxc_tape *t = innermost;
+    while (t && t->serial != b->trace)
+        t = t->outer;
+    return t;
 }
 
 void mlxc_tape_destroy(mlxc_tape *t)
