@@ -132,9 +132,6 @@ static mlxc_plan *trace(const char *function, mlxc_function *f, const mlxc_vecto
 static mlxc_plan *find_or_make(const char *function, mlxc_function *f, const mlxc_vector *input, int is_shapeless)
 {
     plan_key key;
-    for (size_t i = 0; i < input->n; i++)
-        if (mlxc_check_placeholder(function, input->items[i]))
-            return NULL;
     if (key_make(function, &key, f, input, is_shapeless))
         return NULL;
     mlxc_plan *p = mlxc_cache_find(key.bytes, key.n_bytes);
@@ -174,6 +171,9 @@ mlxc_vector *mlxc_compiled_apply(const char *function, mlxc_function *compiled, 
 {
     mlxc_function *f = compiled->compiled;
     int now = atomic_load_explicit(&mode, memory_order_relaxed);
+    for (size_t i = 0; i < input->n; i++)
+        if (mlxc_check_placeholder(function, input->items[i]))
+            return NULL;
     if (now == MLX_COMPILE_MODE_DISABLED || is_traced(input)) {
         mlxc_vector *out = mlxc_function_apply(function, f, input);
         if (out && mlxc_function_check_count(function, f, input->n, out->n)) {
