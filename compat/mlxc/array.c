@@ -55,8 +55,11 @@ static mlxc_body *copy_of(const char *function, const void *data, const int *sha
     if (!data && n_elements(dim, dims) > 0)
         return mlxc_report(function, "the data is NULL; expected %zu elements", n_elements(dim, dims)), NULL;
     mlxc_body *b = mlxc_body_new_host(function, d, dim, dims);
-    if (b && b->n_elements > 0)
-        memcpy(atomic_load_explicit(&b->host, memory_order_relaxed), data, b->n_elements * ol_dtype_size(d));
+    unsigned char *to = b ? atomic_load_explicit(&b->host, memory_order_relaxed) : NULL;
+    if (to)
+        memcpy(to, data, b->n_elements * ol_dtype_size(d));
+    for (size_t i = 0; to && d == OL_BOOL && i < b->n_elements; i++)      /* whatever byte means true, clients read 1 */
+        to[i] = to[i] != 0;
     return b;
 }
 

@@ -87,7 +87,12 @@ mlxc_body *mlxc_body_view(const char *function, mlxc_body *from, int32_t rank, c
     for (int32_t d = 0; broadcasts && d < from->view.rank; d++)
         broadcasts = from->shape[d] == dims[offset + d] || from->shape[d] == 1;
     if (!broadcasts) {
-        mlxc_report(function, "the array does not broadcast to the shape: an extent of it is neither 1 nor the shape's, or it has more of them");
+        mlxc_shape_text first, second;
+        int to[OL_MAX_RANK];
+        for (int32_t d = 0; d < rank; d++)
+            to[d] = (int)dims[d];
+        mlxc_report(function, "shape %s does not broadcast to %s", mlxc_shape_to_text(&first, from->view.rank, from->shape),
+                    mlxc_shape_to_text(&second, rank, to));
         return NULL;
     }
     mlxc_body *b = mlxc_body_new_bare(function, from->view.dtype, rank, dims);

@@ -46,6 +46,12 @@ mlx_dtype mlxc_dtype_out(ol_dtype dtype);
 /* Checks a client's shape. */
 int mlxc_shape_in(const char *function, const int *shape, size_t n_dimensions, ol_dtype dtype, int64_t dims[OL_MAX_RANK]);
 
+/* "[2, 3]" in the place given, for messages. */
+typedef struct mlxc_shape_text {
+    char text[128];
+} mlxc_shape_text;
+const char *mlxc_shape_to_text(mlxc_shape_text *place, int32_t rank, const int *shape);
+
 /* Bodies whose values are not set yet. NULL after a report. In host memory, at `host`; with no memory. */
 mlxc_body *mlxc_body_new_host(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims);
 mlxc_body *mlxc_body_new_bare(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims);

@@ -4,7 +4,6 @@
  * miss at once each trace, and the first plan is kept: making one wait for the other's callback could lock up both. */
 #include "cache.h"
 #include "closure.h"
-#include "nesting.h"
 #include "report.h"
 
 #include "mlx/c/compile.h"
@@ -101,7 +100,6 @@ static mlxc_vector *make_placeholders(const char *function, mlxc_tape *t, const 
     return v;
 }
 
-/* The tape is not on the stack: after a longjmp out of the function, the thread may take it for the current one for a while yet. */
 static mlxc_plan *trace(const char *function, mlxc_function *f, const mlxc_vector *input)
 {
     mlxc_plan *p = NULL;
@@ -114,9 +112,9 @@ static mlxc_plan *trace(const char *function, mlxc_function *f, const mlxc_vecto
     t->n_inputs = input->n;
     mlxc_vector *placeholders = make_placeholders(function, t, input), *out = NULL;
     if (placeholders) {
-        mlxc_tape_begin(t, MLXC_FRAME);
+        mlxc_tape_begin(t);
         out = mlxc_function_apply(function, f, placeholders);
-        mlxc_tape_end();
+        mlxc_tape_end(t);
     }
     if (out)
         p = mlxc_plan_new(function, t, out->items, out->n);
@@ -134,9 +132,6 @@ static mlxc_plan *trace(const char *function, mlxc_function *f, const mlxc_vecto
 static mlxc_plan *find_or_make(const char *function, mlxc_function *f, const mlxc_vector *input, int is_shapeless)
 {
     plan_key key;
-    for (size_t i = 0; i < input->n; i++)
-        if (mlxc_check_placeholder(function, input->items[i]))
-            return NULL;
     if (key_make(function, &key, f, input, is_shapeless))
         return NULL;
     mlxc_plan *p = mlxc_cache_find(key.bytes, key.n_bytes);
@@ -163,11 +158,23 @@ static mlxc_vector *run(const char *function, mlxc_plan *p, const mlxc_vector *i
     return out;
 }
 
+/* Whether it is applied to something that is being traced: then its function becomes part of that. */
+static int is_traced(const mlxc_vector *input)
+{
+    for (size_t i = 0; i < input->n; i++)
+        if (input->items[i]->trace)
+            return 1;
+    return 0;
+}
+
 mlxc_vector *mlxc_compiled_apply(const char *function, mlxc_function *compiled, mlxc_vector *input)
 {
     mlxc_function *f = compiled->compiled;
     int now = atomic_load_explicit(&mode, memory_order_relaxed);
-    if (mlxc_tape_current() || now == MLX_COMPILE_MODE_DISABLED) {
+    for (size_t i = 0; i < input->n; i++)
+        if (mlxc_check_placeholder(function, input->items[i]))
+            return NULL;
+    if (now == MLX_COMPILE_MODE_DISABLED || is_traced(input)) {
         mlxc_vector *out = mlxc_function_apply(function, f, input);
         if (out && mlxc_function_check_count(function, f, input->n, out->n)) {
             mlxc_vector_destroy(out);

@@ -2,6 +2,8 @@
 #include "body.h"
 #include "report.h"
 
+#include <stdio.h>
+
 #define N_DTYPES 14
 
 static const signed char to_core[N_DTYPES] = {
@@ -46,4 +48,13 @@ int mlxc_shape_in(const char *function, const int *shape, size_t n_dimensions, o
         if (__builtin_mul_overflow(n_bytes, dims[d], &n_bytes))
             return mlxc_report(function, "the shape has more bytes than 63 bits count");
     return 0;
+}
+
+const char *mlxc_shape_to_text(mlxc_shape_text *place, int32_t rank, const int *shape)
+{
+    size_t n = (size_t)snprintf(place->text, sizeof place->text, "[");
+    for (int32_t d = 0; d < rank; d++)     /* eight of eleven digits fit */
+        n += (size_t)snprintf(place->text + n, sizeof place->text - n, d ? ", %d" : "%d", shape[d]);
+    snprintf(place->text + n, sizeof place->text - n, "]");
+    return place->text;
 }

@@ -20,9 +20,8 @@ typedef struct request {
     mlxc_engine *engine;
 } request;
 
-static mlxc_body *trace(const request *r)
+static mlxc_body *trace(const request *r, mlxc_tape *t)
 {
-    mlxc_tape *t = mlxc_tape_current();
     uint32_t operands[MAX_OPERANDS], step;
     mlxc_tape_use(t, r->engine);
     for (int i = 0; i < r->n_operands; i++)
@@ -86,13 +85,14 @@ static mlxc_body *act(const request *r)
 /* A new reference to the result; NULL after a report. */
 static mlxc_body *perform(const request *r)
 {
-    int traced = 0;
+    mlxc_tape *t = NULL;
     for (int i = 0; i < r->n_operands; i++) {
         if (mlxc_check_placeholder(r->function, r->operands[i]))
             return NULL;
-        traced |= r->operands[i]->trace != 0;
+        if (!t && r->operands[i]->trace)
+            t = mlxc_tape_of(r->operands[i]);
     }
-    return traced ? trace(r) : act(r);
+    return t ? trace(r, t) : act(r);
 }
 
 /* Fills a request from handles. */
@@ -160,8 +160,8 @@ static mlxc_body *spread(const char *function, mlxc_body *b, size_t rank, const 
         return NULL;
     if (!b->trace)
         result = mlxc_body_view(function, b, (int32_t)rank, dims);
-    else if (!mlxc_tape_broadcast_to(function, mlxc_tape_current(), b->step, (int32_t)rank, dims, &step))
-        result = mlxc_tape_placeholder(function, mlxc_tape_current(), step);
+    else if (!mlxc_tape_broadcast_to(function, mlxc_tape_of(b), b->step, (int32_t)rank, dims, &step))
+        result = mlxc_tape_placeholder(function, mlxc_tape_of(b), step);
     mlxc_body_release(b);
     return result;
 }

@@ -53,7 +53,7 @@ static int open_gpu(const char *name, mlxc_engine *e, ol_error *error)
 
 static int open_cpu(const char *name, mlxc_engine *e, ol_error *error)
 {
-    ol_cpu_options options = { OL_CPU_AUTO };
+    ol_cpu_options options = { .level = OL_CPU_AUTO };
     if (strncmp(name, "cpu:", 4) == 0) {
         const char *level;
         while ((level = ol_cpu_level_name(++options.level)) && strcmp(level, name + 4) != 0)

@@ -82,6 +82,8 @@ void mlxc_plan_release(mlxc_plan *p)
 {
     if (!p || atomic_fetch_sub_explicit(&p->references, 1, memory_order_acq_rel) != 1)
         return;
+    if (p->composite && p->engine->is_gpu)       /* its kernel may still run */
+        ol_stream_synchronize(p->engine->device, p->engine->stream, NULL);
     ol_composite_destroy(p->composite);
     for (size_t i = 0; i < MLXC_N_SHAPES; i++)
         mlxc_shapes_destroy(p, atomic_load(&p->shapes[i]));

@@ -2,32 +2,30 @@
  * be; shapes are those of the arrays at hand, which a shapeless composite does not hold later ones to. */
 #include "tape.h"
 
-#include "nesting.h"
 #include "report.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local mlxc_tape *current;
-static _Thread_local char *traced_at;      /* the frame that the trace began in */
+static _Thread_local mlxc_tape *innermost;
 
-mlxc_tape *mlxc_tape_current(void)
+void mlxc_tape_begin(mlxc_tape *t)
 {
-    if (current && traced_at <= MLXC_FRAME)
-        current = NULL;
-    return current;
+    t->outer = innermost;
+    innermost = t;
 }
 
-void mlxc_tape_begin(mlxc_tape *t, char *frame)
+void mlxc_tape_end(mlxc_tape *t)
 {
-    current = t;
-    traced_at = frame;
+    innermost = t->outer;              /* with those within it that were left by longjmp */
 }
 
-void mlxc_tape_end(void)
+mlxc_tape *mlxc_tape_of(const mlxc_body *b)
 {
-    current = NULL;
+    mlxc_tape *t = innermost;
+    while (t && t->serial != b->trace)
+        t = t->outer;
+    return t;
 }
 
 void mlxc_tape_destroy(mlxc_tape *t)
@@ -112,15 +110,6 @@ int mlxc_tape_capture(const char *function, mlxc_tape *t, mlxc_body *b, uint32_t
 
 /* ---- Operations --------------------------------------------------------------------------------------------------------- */
 
-static void shape_text(const mlxc_step *s, char *text, size_t n_bytes)
-{
-    size_t n = (size_t)snprintf(text, n_bytes, "[");
-    for (int32_t d = 0; d < s->rank && n < n_bytes; d++)
-        n += (size_t)snprintf(text + n, n_bytes - n, d ? ", %d" : "%d", s->dims[d]);
-    if (n < n_bytes)
-        snprintf(text + n, n_bytes - n, "]");
-}
-
 /* The shape of *joined becomes its common one with `other`. */
 static int join_shapes(const char *function, mlxc_step *joined, const mlxc_step *other)
 {
@@ -130,10 +119,9 @@ static int join_shapes(const char *function, mlxc_step *joined, const mlxc_step 
         int32_t i = d - (common.rank - joined->rank), j = d - (common.rank - other->rank);
         int32_t x = i < 0 ? 1 : joined->dims[i], y = j < 0 ? 1 : other->dims[j];
         if (x != y && x != 1 && y != 1) {
-            char first[128], second[128];
-            shape_text(joined, first, sizeof first);
-            shape_text(other, second, sizeof second);
-            return mlxc_report(function, "shapes %s and %s do not broadcast", first, second);
+            mlxc_shape_text first, second;
+            return mlxc_report(function, "shapes %s and %s do not broadcast", mlxc_shape_to_text(&first, joined->rank, joined->dims),
+                               mlxc_shape_to_text(&second, other->rank, other->dims));
         }
         common.dims[d] = x == 1 ? y : x;
     }
@@ -178,10 +166,9 @@ int mlxc_tape_broadcast_to(const char *function, mlxc_tape *t, uint32_t operand,
     for (int32_t d = 0; d < from.rank; d++) {
         int32_t to = d + rank - from.rank;
         if (to < 0 || (from.dims[d] != 1 && from.dims[d] != s.dims[to])) {
-            char first[128], second[128];
-            shape_text(&from, first, sizeof first);
-            shape_text(&s, second, sizeof second);
-            return mlxc_report(function, "shape %s does not broadcast to %s", first, second);
+            mlxc_shape_text first, second;
+            return mlxc_report(function, "shape %s does not broadcast to %s", mlxc_shape_to_text(&first, from.rank, from.dims),
+                               mlxc_shape_to_text(&second, rank, s.dims));
         }
     }
     return append(function, t, &s, step);

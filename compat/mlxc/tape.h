@@ -1,8 +1,10 @@
 /* What a closure did to its placeholders, or one operation did to its operands, written down step by step: it becomes a onelaunch graph
  * when it is complete, since only then are the captured arrays and the outputs known.
  *
- * While a closure is being traced its tape is the thread's current one. There is never a second: closures applied meanwhile, compiled
- * or not, are simply called, so what they do to placeholders lands on the same tape, and what they do to arrays is done at once. */
+ * A placeholder says which tape it is of, and that is how tapes are found: what is done to placeholders lands on theirs, what is done to
+ * arrays is done at once, also during a trace. Closures applied to placeholders, compiled or not, are simply called; a compiled one
+ * applied to arrays during a trace replays, and may be traced itself, within the other trace. A client may leave a trace by longjmp:
+ * then its tape stays in the list for good, where no array asks for it. */
 #ifndef MLXC_TAPE_H
 #define MLXC_TAPE_H
 
@@ -36,12 +38,14 @@ typedef struct mlxc_tape {
     size_t n, capacity;
     mlxc_capture *captured;            /* references */
     size_t n_captured, captured_capacity;
+    struct mlxc_tape *outer;           /* the trace that this one is within */
 } mlxc_tape;
 
-/* The tape of this thread; NULL: nothing is being traced. From begin to end it is t, unless the client leaves by longjmp. */
-mlxc_tape *mlxc_tape_current(void);
-void mlxc_tape_begin(mlxc_tape *t, char *frame);
-void mlxc_tape_end(void);
+/* From begin to end the tape can be found, on this thread. It is not on the stack. */
+void mlxc_tape_begin(mlxc_tape *t);
+void mlxc_tape_end(mlxc_tape *t);
+/* The tape of a placeholder; NULL: its trace has ended, or is another thread's. */
+mlxc_tape *mlxc_tape_of(const mlxc_body *b);
 
 void mlxc_tape_destroy(mlxc_tape *t);
 void mlxc_tape_use(mlxc_tape *t, mlxc_engine *e);
@@ -56,8 +60,9 @@ int mlxc_tape_broadcast_to(const char *function, mlxc_tape *t, uint32_t operand,
 
 /* A placeholder for a step. */
 mlxc_body *mlxc_tape_placeholder(const char *function, const mlxc_tape *t, uint32_t step);
-/* The step that an operand is, capturing arrays. Placeholders of other traces are an error, with or without a tape. */
+/* The step that an operand is, capturing arrays. Placeholders of another trace are an error. */
 int mlxc_tape_operand(const char *function, mlxc_tape *t, mlxc_body *b, uint32_t *step);
+/* An error unless it is an array, or a placeholder whose tape can be found. */
 int mlxc_check_placeholder(const char *function, const mlxc_body *b);
 
 /* The composite that gives these steps. */

@@ -22,8 +22,7 @@ mlxc_body *mlxc_tape_placeholder(const char *function, const mlxc_tape *t, uint3
 
 int mlxc_check_placeholder(const char *function, const mlxc_body *b)
 {
-    const mlxc_tape *t = mlxc_tape_current();
-    if (!b->trace || (t && t->serial == b->trace))
+    if (!b->trace || mlxc_tape_of(b))
         return 0;
     return mlxc_report(function, "an array is a placeholder of another trace, which has ended or is another thread's; placeholders "
                        "are of use only to the call of the closure that made them");
@@ -35,6 +34,9 @@ int mlxc_tape_operand(const char *function, mlxc_tape *t, mlxc_body *b, uint32_t
         return 1;
     if (!b->trace)
         return mlxc_tape_capture(function, t, b, step);
+    if (b->trace != t->serial)
+        return mlxc_report(function, "an array is a placeholder of the trace that this one is within; a closure that is traced "
+                           "has its inputs and captured arrays to work with");
     *step = b->step;
     return 0;
 }

@@ -38,6 +38,29 @@ if [ -n "$rustc" ]; then
     run "Rust" "$work/rust" "equal bits"
 fi
 
+# The archives only, by pkg-config; and find_package, shared and static.
+mkdir "$work/archives" && cp "$lib"/*.a "$work/archives"
+# shellcheck disable=SC2046
+"$cc" -std=c99 -Wall -Werror -o "$work/static" "$source/device_client.c" $(pkg-config --cflags onelaunch-mlxc) -L"$work/archives" ${pool:+-L"$pool"} \
+    $(pkg-config --libs --static onelaunch-mlxc | sed 's|-L[^ ]*/pkgconfig/[^ ]*||g')
+run "C, static" "$work/static" "exp(0) is 1"
+if ldd "$work/static" | grep -q libonelaunch; then fail "the static program uses a shared library"; fi
+mkdir "$work/outside"
+cat >"$work/outside/CMakeLists.txt" <<TEXT
+cmake_minimum_required(VERSION 3.25)
+project(outside LANGUAGES C)
+find_package(onelaunch 0.1 REQUIRED)
+foreach(library mlxc mlxc-static)
+  add_executable(client_\${library} $source/device_client.c)
+  target_link_libraries(client_\${library} PRIVATE onelaunch::\${library})
+endforeach()
+TEXT
+{ cmake -S "$work/outside" -B "$work/cmake" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$work/prefix" \
+    ${pool:+-DCMAKE_EXE_LINKER_FLAGS="-L$pool -Wl,-rpath-link,$pool"} && cmake --build "$work/cmake"; } >"$work/cmake.log" 2>&1 ||
+    { cat "$work/cmake.log" >&2; fail "find_package did not lead to a program"; }
+run "find_package" "$work/cmake/client_mlxc" "exp(0) is 1"
+run "find_package, static" "$work/cmake/client_mlxc-static" "exp(0) is 1"
+
 # The installed library finds its neighbour where both were moved to, and names no place it was built in.
 mkdir "$work/moved" && cp -P "$lib"/libonelaunch* "$work/moved"
 LD_LIBRARY_PATH="$work/moved${pool:+:$pool}" run "moved" "$work/c" "exp(0) is 1"

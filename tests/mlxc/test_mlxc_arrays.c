@@ -45,6 +45,28 @@ static void data_is_copied(void **state)
     free_all(1, &e);
 }
 
+/* Any other byte of a bool is true, and reads back as 1. */
+static void bools_are_0_or_1(void **state)
+{
+    static unsigned char bytes[4] = { 0, 1, 2, 255 };
+    const int n = 4;
+    const uint64_t right[4] = { 0, 1, 1, 1 };
+    mlx_array a = mlx_array_new_data(bytes, &n, 1, MLX_BOOL), r = mlx_array_new(), e = array_of_bits(MLX_BOOL, 1, &n, right);
+    (void)state;
+    array_equal_bits(a, e, "read back");
+    OK(mlx_logical_and(&r, a, a, stream));
+    array_equal_bits(r, e, "and");
+    free_all(1, &a);
+    a = mlx_array_new_data_managed(bytes, &n, 1, MLX_BOOL, NULL);
+    OK(mlx_logical_or(&r, a, a, stream));
+    array_equal_bits(r, e, "or, of managed memory");
+    OK(mlx_astype(&r, a, MLX_BOOL, stream));
+    array_equal_bits(r, e, "a copy of managed memory");
+    free_all(1, &a);
+    free_all(1, &r);
+    free_all(1, &e);
+}
+
 static void items(void **state)
 {
     (void)state;
@@ -177,7 +199,7 @@ static void printing(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_dtype_and_rank), cmocka_unit_test(data_is_copied), cmocka_unit_test(items), cmocka_unit_test(scalars),
+        cmocka_unit_test(every_dtype_and_rank), cmocka_unit_test(data_is_copied), cmocka_unit_test(bools_are_0_or_1), cmocka_unit_test(items), cmocka_unit_test(scalars),
         cmocka_unit_test(getters_of_another_dtype), cmocka_unit_test(printing),
     };
     return CLIENT_RUN(argc, argv, tests);

@@ -151,6 +151,48 @@ static void a_jump_out_of_a_trace(void **state)
     }
 }
 
+/* The jump ends within a function that is being traced, out of the trace of another one that it applied to an array: its own goes on. */
+static int survives_a_jump(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    static mlx_array x, one;
+    mlx_closure *inner = payload;
+    x = input_of(input, 0);
+    one = mlx_array_new_float32(1);
+    mlx_set_error_handler(jumps, NULL, NULL);
+    if (setjmp(out_of_here) == 0) {
+        mlx_array out;
+        apply(*inner, 1, &one, 1, &out);
+        fail_msg("the handler was not called");
+    }
+    error_handler_default();
+    int code = mlx_add(&x, x, one, stream) || mlx_square(&x, x, stream) || mlx_vector_array_set_value(res, x);
+    mlx_array_free(x);
+    mlx_array_free(one);
+    return code;
+}
+
+static void a_jump_into_a_trace(void **state)
+{
+    mlx_closure inner = compiled(fails_within, NULL, true), c = compiled(survives_a_jump, &inner, true);
+    mlx_array in = mlx_array_new_float32(2), out;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        float item = 0;
+        long before = launches();
+        OK(mlx_detail_compile_clear_cache());
+        OK(apply(c, 1, &in, 1, &out));
+        if (before >= 0)
+            assert_int_equal(launches() - before, 1);
+        OK(mlx_array_item_float32(&item, out));
+        assert_true(item == 9);
+        free_all(1, &out);
+        works();
+    }
+    free_all(1, &in);
+    OK(mlx_closure_free(c));
+    OK(mlx_closure_free(inner));
+}
+
 /* ---- Children ---- */
 
 static void in_a_child(void **state)
@@ -185,6 +227,7 @@ static void in_a_child(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(default_handler_prints_and_exits), cmocka_unit_test(a_jump_out_of_a_call),
-                                        cmocka_unit_test(a_jump_out_of_a_trace), cmocka_unit_test(in_a_child) };
+                                        cmocka_unit_test(a_jump_out_of_a_trace), cmocka_unit_test(a_jump_into_a_trace),
+                                        cmocka_unit_test(in_a_child) };
     return CLIENT_RUN(argc, argv, tests);
 }

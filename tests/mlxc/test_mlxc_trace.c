@@ -260,11 +260,77 @@ static void as_many_outputs_as_inputs(void **state)
     OK(mlx_closure_free(c));
 }
 
+/* A compiled closure applied to arrays while another is traced is traced itself, and its results are constants of that one; what belongs
+ * to the outer trace is of no use in the inner one. */
+typedef struct outer {
+    mlx_closure inner;
+    mlx_array *captured;               /* what the inner function adds; NULL: 1 */
+    mlx_array x;
+    int is_wrong, n_calls;
+} outer;
+
+static int adds(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    outer *o = payload;
+    mlx_array x = input_of(input, 0), one = mlx_array_new_float32(1);
+    o->n_calls++;
+    int code = mlx_add(&x, x, o->captured ? *o->captured : one, stream) || mlx_vector_array_set_value(res, x);
+    mlx_array_free(x);
+    mlx_array_free(one);
+    return code;
+}
+
+static int applies_to_an_array(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    const float two[2] = { 1, 2 };
+    outer *o = payload;
+    mlx_array in = mlx_array_new_data(two, (const int[]){ 2 }, 1, MLX_FLOAT32), r = mlx_array_new();
+    mlx_vector_array v = mlx_vector_array_new_value(in), out = mlx_vector_array_new();
+    o->x = input_of(input, 0);
+    if (o->is_wrong)
+        o->captured = &o->x;
+    int code = mlx_closure_apply(&out, o->inner, v) || mlx_vector_array_get(&r, out, 0) || mlx_multiply(&r, o->x, r, stream) ||
+               mlx_vector_array_set_value(res, r);
+    o->captured = NULL;
+    mlx_vector_array_free(v);
+    mlx_vector_array_free(out);
+    mlx_array_free(in);
+    mlx_array_free(r);
+    mlx_array_free(o->x);
+    return code;
+}
+
+static void a_trace_within_a_trace(void **state)
+{
+    const float x[2] = { 3, 4 }, right[2] = { 6, 12 };
+    (void)state;
+    for (int is_wrong = 0; is_wrong < 2; is_wrong++) {
+        outer o = { .is_wrong = is_wrong };
+        mlx_array in = array_f32(2, x), out, expected = array_f32(2, right);
+        o.inner = compiled(adds, &o, true);
+        mlx_closure c = compiled(applies_to_an_array, &o, true);
+        for (int round = 0; round < 2; round++)
+            if (is_wrong)
+                FAILS(apply(c, 1, &in, 1, &out), "placeholder");
+            else {
+                OK(apply(c, 1, &in, 1, &out));
+                array_equal_bits(out, expected, "with a result of the inner one");
+                free_all(1, &out);
+                assert_int_equal(o.n_calls, 1);
+            }
+        free_all(1, &in);
+        free_all(1, &expected);
+        OK(mlx_closure_free(c));
+        OK(mlx_closure_free(o.inner));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(placeholders), cmocka_unit_test(a_placeholder_of_another_trace), cmocka_unit_test(captured_values),
         cmocka_unit_test(outputs_of_all_kinds), cmocka_unit_test(as_many_outputs_as_inputs),
+        cmocka_unit_test(a_trace_within_a_trace),
     };
     return CLIENT_RUN(argc, argv, tests);
 }
