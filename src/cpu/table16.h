@@ -29,7 +29,13 @@ typedef enum table16_id {
 
 #define TABLE16_LEAST_RUN 512
 
+/* A table has so many entries more, of no meaning, which a gather may read with the last one. */
+#define TABLE16_PADDING 2
+
+/* out[i] = table[x[i]]; out may be x. */
+typedef void (*table16_look_up)(const uint16_t *table, void *out, const void *x, size_t n);
+
 /* As the kernel `computed` would; out and x as for a kernel. */
-void table16_run(table16_id id, kernel_fn computed, void *out, const void *x, size_t n);
+void table16_run(table16_id id, kernel_fn computed, table16_look_up look_up, void *out, const void *x, size_t n);
 
 #endif
