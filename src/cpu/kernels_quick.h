@@ -43,6 +43,11 @@ QUICK_1(arctan)
 QUICK_1(arcsin)
 QUICK_1(arccos)
 
+#if NUM_HAS_FMA
+#define KERNEL_OWN_rsqrt_f32 ~, KERNEL_NONE
+QUICK_1(rsqrt)
+#endif
+
 /* Those for which some level has something better. */
 #if !defined(KERNEL_OWN_exp_f32)
 #define KERNEL_OWN_exp_f32 ~, KERNEL_NONE

@@ -37,6 +37,7 @@
 #include "num_logaddexp.h"
 #include "num_quick64.h"
 #include "num_quick_arc64.h"
+#include "num_quick_rsqrt32.h"
 #include "num_transcendental32.h"
 
 #endif
