@@ -164,6 +164,21 @@ NUM_FN float num_floor_divide_special32(float x, float y, float q) {
  * is right; from there on the quotient is more than 2^-17 of it, and so 1 or more, away from what lies halfway. */
 NUM_FN float num_floor_divide_for_bf16(float x, float y) { return num_floor_divide_special32(x, y, num_floor32(x / y)); }
 
+#if NUM_HAS_FMA
+/* float32 in float32 arithmetic: below 2^22 a quotient is rounded by 1/4 at most, so its floor is right or 1 too much, and the
+ * remainder that tells is a multiple of y's last bit below |y|, which the fma has exactly. */
+NUM_FN num_tried32 num_floor_divide_try32(float x, float y) {
+    float quotient = x / y, q = num_floor32(quotient);
+    float rest = NUM_FMA32(-q, y, x);
+    int below = ((rest < 0.0f) & (y > 0.0f)) | ((rest > 0.0f) & (y < 0.0f));
+    int open = (num_abs32(quotient) >= 0x1p22f) & (num_abs32(x) < num_inf32()) & (y != 0.0f);
+    num_tried32 out = { num_canonical32(num_floor_divide_special32(x, y, below ? q - 1.0f : q)), (uint32_t)open };
+    return out;
+}
+
+NUM_FN float num_floor_divide_again32(float x, float y) { return num_floor_divide_f32(x, y); }
+#endif
+
 /* With 11 bits it may be 1 too much from 2^14 on; from 2^16 on it overflows. The remainder is exact: each part of q has 10 bits. */
 NUM_FN float num_floor_divide_for_f16(float x, float y) {
     float q = num_floor32(x / y);
@@ -210,17 +225,53 @@ NUM_FN float num_remainder_large32(float x, float y) {
     return num_finish_remainder(num_copysign32((float)rest, x), x, y);
 }
 
+NUM_FN float num_remainder_f32(float x, float y) {
+    return num_remainder_large(x, y) ? num_remainder_large32(x, y) : num_remainder_small32(x, y);
+}
+
+/* In float32 arithmetic, open from `limit` on. The integer next to the quotient is 1/2 + 1/4 away from it at most, so what an fma
+ * leaves is exact up to 2^22 and for any operands. Without an fma q |y| has to be exact, 24 bits less those of an operand, and may
+ * overflow where |x| is as large as can be. */
+NUM_FN num_tried32 num_remainder_try_below(float x, float y, float limit) {
+    float a = num_abs32(x), b = num_abs32(y), quotient = a / b;
+    float q = (quotient + 0x1p23f) - 0x1p23f;
+    float rest = num_step32(-q, b, a);
+    rest = rest < 0.0f ? rest + b : rest;                /* the quotient had been rounded up */
+    rest = a < b ? a : rest;
+    int open = ((quotient >= limit) | (!NUM_HAS_FMA & (a >= 0x1p127f))) & (a < num_inf32()) & (b != 0.0f);
+    num_tried32 out = { num_finish_remainder(num_copysign32(rest, x), x, y), (uint32_t)open };
+    return out;
+}
+
+#if NUM_HAS_FMA
+NUM_FN num_tried32 num_remainder_try32(float x, float y) { return num_remainder_try_below(x, y, 0x1p22f); }
+#else
 NUM_FN num_tried32 num_remainder_try32(float x, float y) {
     num_tried32 out = { num_remainder_small32(x, y), (uint32_t)num_remainder_large(x, y) };
     return out;
 }
+#endif
+NUM_FN float num_remainder_again32(float x, float y) { return num_remainder_f32(x, y); }
 
-NUM_FN float num_remainder_again32(float x, float y) { return num_remainder_large32(x, y); }
-NUM_FN num_tried32 num_remainder_try_for_bf16(float x, float y) { return num_remainder_try32(x, y); }
-NUM_FN float num_remainder_again_for_bf16(float x, float y) { return num_remainder_large32(x, y); }
+NUM_FN num_tried32 num_remainder_try_for_f16(float x, float y) {
+    return num_remainder_try_below(x, y, NUM_HAS_FMA ? 0x1p22f : 0x1p13f);
+}
 
-NUM_FN float num_remainder_f32(float x, float y) {
-    return num_remainder_large(x, y) ? num_remainder_large32(x, y) : num_remainder_small32(x, y);
+NUM_FN num_tried32 num_remainder_try_for_bf16(float x, float y) {
+    return num_remainder_try_below(x, y, NUM_HAS_FMA ? 0x1p22f : 0x1p16f);
+}
+
+NUM_FN float num_remainder_again_for_f16(float x, float y) { return num_remainder_small32(x, y); }
+NUM_FN float num_remainder_again_for_bf16(float x, float y) { return num_remainder_f32(x, y); }
+
+NUM_FN float num_remainder_for_f16(float x, float y) {
+    num_tried32 tried = num_remainder_try_for_f16(x, y);
+    return tried.open ? num_remainder_again_for_f16(x, y) : tried.value;
+}
+
+NUM_FN float num_remainder_for_bf16(float x, float y) {
+    num_tried32 tried = num_remainder_try_for_bf16(x, y);
+    return tried.open ? num_remainder_again_for_bf16(x, y) : tried.value;
 }
 
 /* ---- Comparisons, tests, selection ---------------------------------------------------------------------------------- */

@@ -32,13 +32,12 @@ NUM_FN uint16_t HALF(fma)(uint16_t x, uint16_t y, uint16_t z) {
     return HALF_NARROW(HALF_BY_FLOAT32(fma)(HALF_WIDEN(x), HALF_WIDEN(y), HALF_WIDEN(z)));
 }
 
+/* The exact remainder is a 16-bit float, and so is the divisor: the addition that may follow is one of those above. */
 NUM_FN uint16_t HALF(floor_divide)(uint16_t x, uint16_t y) {
     return HALF_NARROW(HALF_BY_FLOAT32(floor_divide)(HALF_WIDEN(x), HALF_WIDEN(y)));
 }
-
-/* The exact remainder is a 16-bit float, and so is the divisor: the addition that may follow is one of those above. */
 NUM_FN uint16_t HALF(remainder)(uint16_t x, uint16_t y) {
-    return HALF_NARROW(num_remainder_f32(HALF_WIDEN(x), HALF_WIDEN(y)));
+    return HALF_NARROW(HALF_BY_FLOAT32(remainder)(HALF_WIDEN(x), HALF_WIDEN(y)));
 }
 
 /* Bits as a signed integer that is ordered as the floats are, -0 below +0. */
