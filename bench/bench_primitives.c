@@ -175,23 +175,51 @@ static int takes(int32_t primitive, ol_dtype dtype) {
     return strncmp(ol_primitive_name(primitive), "logical_", 8) != 0 && ol_primitive_result(primitive, dtype, &result);
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state) {
-    if (key == 's') {
-        *(double *)state->input = measure_parse_seconds(state, "--seconds", argument);
+struct options {
+    double seconds;
+    const char *primitives;              /* names with commas between; NULL: all */
+};
+
+static int is_wanted(const struct options *options, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = options->primitives; at; at = strchr(at, ','), at += at != NULL) {
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || at[length] == 0)) {
+            return 1;
+        }
     }
-    return key == 's' ? 0 : ARGP_ERR_UNKNOWN;
+    return !options->primitives;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state) {
+    struct options *options = state->input;
+    switch (key) {
+    case 's': options->seconds = measure_parse_seconds(state, "--seconds", argument); return 0;
+    case 'p':
+        options->primitives = argument;
+        for (char *end = argument; *end; argument = end + (*end == ',')) {
+            end = argument + strcspn(argument, ",");
+            char *name = strndup(argument, (size_t)(end - argument));
+            if (name && strcmp(name, "astype") != 0 && ol_primitive_find(name) < 0) {
+                argp_error(state, "--primitive: there is no '%s'", name);
+            }
+            free(name);
+        }
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
 }
 
 int main(int argc, char **argv) {
     static const struct argp_option option_table[] = {
+        { "primitive", 'p', "NAME,...", 0, "Only these, and astype", 0 },
         { "seconds", 's', "S", 0, "About how long to time each primitive and dtype (default 0.1)", 0 },
         { 0 },
     };
     static const struct argp argp = { .options = option_table, .parser = parse,
                                       .doc = "Times every primitive on 4096 elements at each SIMD level and prints JSON." };
-    double seconds = 0.1;
+    struct options options = { .seconds = 0.1 };
     argp_err_exit_status = 2;
-    if (argp_parse(&argp, argc, argv, 0, NULL, &seconds) != 0) {
+    if (argp_parse(&argp, argc, argv, 0, NULL, &options) != 0) {
         return 2;
     }
 
@@ -199,8 +227,8 @@ int main(int argc, char **argv) {
     ol_device *devices[MAX_LEVELS];
     int n_levels = 0;
     for (int level = OL_CPU_BASELINE; ol_cpu_level_name((ol_cpu_level)level); level++) {
-        ol_cpu_options options = { .level = (ol_cpu_level)level, .n_threads = 1 };
-        if (ol_cpu_level_available((ol_cpu_level)level) && n_levels < MAX_LEVELS && ol_device_cpu(&options, &devices[n_levels], NULL) == OL_OK) {
+        ol_cpu_options cpu = { .level = (ol_cpu_level)level, .n_threads = 1 };
+        if (ol_cpu_level_available((ol_cpu_level)level) && n_levels < MAX_LEVELS && ol_device_cpu(&cpu, &devices[n_levels], NULL) == OL_OK) {
             n_levels++;
         }
     }
@@ -211,15 +239,15 @@ int main(int argc, char **argv) {
     printf("{\n  \"version\": \"%s\", \"elements\": %d,\n  \"primitives\": [", ol_version(), N_ELEMENTS);
     for (int32_t p = 0; p < ol_primitive_count(); p++) {
         for (int d = 0; d < N_DTYPES; d++) {
-            if (takes(p, dtypes[d])) {
-                bench_one(devices, n_levels, (struct subject){ p, dtypes[d] }, dtypes[d], seconds);
+            if (is_wanted(&options, ol_primitive_name(p)) && takes(p, dtypes[d])) {
+                bench_one(devices, n_levels, (struct subject){ p, dtypes[d] }, dtypes[d], options.seconds);
             }
         }
     }
     for (int from = 0; from < N_DTYPES; from++) {
         for (int to = 0; to < N_DTYPES; to++) {
-            if (from != to) {
-                bench_one(devices, n_levels, (struct subject){ -1, dtypes[to] }, dtypes[from], seconds);
+            if (from != to && is_wanted(&options, "astype")) {
+                bench_one(devices, n_levels, (struct subject){ -1, dtypes[to] }, dtypes[from], options.seconds);
             }
         }
     }

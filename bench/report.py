@@ -421,18 +421,38 @@ def primitives_table(results):
                  [[name] + [f"{rates[c]:.2f}" if c in rates else "" for c in columns] for name, rates in rows.items()])
 
 
+# Why 16 bits are not 2.5 times as fast as float32, by kind of primitive.
+HALF_KINDS = (
+    ("a load, an instruction or two and a store for each element of float32, so that half the bytes give at most twice the rate, and less where "
+     "16 bits have to be converted, since no level computes in them",
+     ["abs", "negative", "sign", "square", "floor", "ceil", "round", "sqrt", "reciprocal", "isnan", "isinf", "isfinite", "add", "subtract", "multiply",
+      "divide", "maximum", "minimum", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "where", "clip", "fma"]),
+    ("two operands, whose results are too many for a table; 16 bits take float32 arithmetic where float32 takes double",
+     ["floor_divide", "remainder", "logaddexp", "power", "arctan2", "hypot"]),
+    ("functions of one operand, which long runs look up: the same rate for all, so that what is missing is where float32 has more than 1/2.5 of it", None),
+)
+
+
 def half_rates(results):
-    """Why 16 bits are not always 2.5 times as fast as float32."""
+    """How many (primitive, dtype, level) reach 2.5 times float32's rate, by kind, and which do not."""
     rows, levels = primitive_rows(results)
-    level = levels[-1]
-    wanted = 2.5 * rows["exp"]["onelaunch", "float32", level]
-    there, back = rows["astype to float32"]["onelaunch", "float16", level], rows["astype to float16"]["onelaunch", "float32", level]
-    return (
-        "Where 16 bits are not 2.5 times as fast as float32: no level computes in 16 bits itself, so that 16-bit primitives convert besides.\n"
-        "Float32 arithmetic and comparisons are a load, an instruction or two and a store each. Float32's exp, log, sigmoid and silu take a quick\n"
-        f"evaluation first: 2.5 times its exp would be {wanted:.1f} elements per ns at {level}, where float16 to float32 and back, one after the\n"
-        f"other, come to {1 / (1 / there + 1 / back):.1f}. At the baseline level (SSE2) float16 is converted with integer instructions."
-    )
+    named = {name for _, names in HALF_KINDS[:-1] for name in names}
+    lines = ["16 bits at 2.5 times float32's rate, by (primitive, dtype, level):", ""]
+    for why, names in HALF_KINDS:
+        names = names or [name for name in rows if name not in named and not name.startswith("astype")]
+        short, n = [], 0
+        for name in names:
+            missing = {}
+            for dtype in ["float16", "bfloat16"]:
+                for level in levels:
+                    ratio = rows[name]["onelaunch", dtype, level] / rows[name]["onelaunch", "float32", level]
+                    n += 1
+                    if ratio < 2.5:
+                        missing.setdefault(level, []).append(f"{dtype} {ratio:.2f}")
+            short += [f"{name} {level} ({', '.join(ratios)})" for level, ratios in missing.items()]
+        n_short = sum(text.count("float16") for text in short)               # bfloat16's too
+        lines.append(f"- {n - n_short} of {n}: {why}" + ("." if not short or names is HALF_KINDS[0][1] else ". Not: " + "; ".join(short) + "."))
+    return "\n".join(lines)
 
 
 def functions_table(results):

@@ -151,7 +151,13 @@ EACH_PAIR(CONVERT)
 
 /* ---- The table -------------------------------------------------------------------------------------------------------- */
 
-#define ENTRY(arity, name, dt, rt) [PRIMITIVE_##name][DTYPE_##dt] = loop_##name##_##dt,
+#include "kernels_table16.h"
+
+#define PRIMITIVE(name, arity, rule, cost) RULE_EACH_##rule(TABLED, arity, name)
+#include "../primitives.def"
+#undef PRIMITIVE
+
+#define ENTRY(arity, name, dt, rt) [PRIMITIVE_##name][DTYPE_##dt] = KERNEL_NAME(name, dt),
 #define ENTRY_ASTYPE(from, to) [DTYPE_##from][DTYPE_##to] = loop_astype_##from##_##to,
 
 #if !defined(KERNELS_PREPARE)

@@ -288,6 +288,7 @@ static __attribute__((noinline)) void half_by_chunks(kernel_fn chunks, int arity
 #define KERNEL_OWN_subtract_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_multiply_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_divide_f16 ~, KERNEL_NONE
+#define KERNEL_OWN_floor_divide_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_hypot_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_fma_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_square_bf16 ~, KERNEL_NONE
@@ -320,6 +321,7 @@ static __attribute__((noinline)) void half_by_chunks(kernel_fn chunks, int arity
 #define KERNEL_OWN_subtract_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_multiply_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_divide_bf16 ~, KERNEL_NONE
+#define KERNEL_OWN_floor_divide_bf16 ~, KERNEL_NONE
 #define KERNEL_OWN_hypot_bf16 ~, KERNEL_NONE
 
 #define HALF_BY_FLOAT32(name) num_##name##_for_f16

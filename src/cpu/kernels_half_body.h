@@ -15,6 +15,7 @@ HALF_2(add, a[i] + b[i])
 HALF_2(subtract, a[i] - b[i])
 HALF_2(multiply, a[i] * b[i])
 HALF_2(divide, a[i] / b[i])
+HALF_2(floor_divide, HALF_BY_FLOAT32(floor_divide)(a[i], b[i]))
 HALF_2(hypot, HALF_BY_FLOAT32(hypot)(a[i], b[i]))
 
 HALF_DECIDED_1(arccosh)

@@ -54,18 +54,21 @@ SECOND_LOOK_1(arctanh)
 #define KERNEL_OWN_erfinv_f32 ~, KERNEL_NONE
 SECOND_LOOK_1(erfinv)
 
-/* The shared shape of float32 and bfloat16 remainder: a quotient of 2^49 or more takes a loop. */
+/* Large quotients take another way. */
+#if NUM_HAS_FMA
+#define KERNEL_OWN_floor_divide_f32 ~, KERNEL_NONE
+SECOND_LOOK_2(floor_divide)
+#endif
+
 #define KERNEL_OWN_remainder_f32 ~, KERNEL_NONE
 SECOND_LOOK_2(remainder)
 
+#define KERNEL_OWN_remainder_f16 ~, KERNEL_NONE
 #define KERNEL_OWN_remainder_bf16 ~, KERNEL_NONE
+SECOND_LOOK_HALF_2(remainder, f16)
 SECOND_LOOK_HALF_2(remainder, bf16)
 
 #define KERNEL_OWN_fma_bf16 ~, KERNEL_NONE
 SECOND_LOOK_HALF_3(fma, bf16)
-
-/* A float16 quotient is below 2^42. */
-#define KERNEL_OWN_remainder_f16 ~, KERNEL_NONE
-HALF_LOOP(2, remainder, f16, num_remainder_small32(a[i], b[i]), HALF_ANY(f16))
 
 #endif

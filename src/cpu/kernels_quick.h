@@ -1,4 +1,4 @@
-/* Loops around the quick evaluations of num_quick64.h: a block that has an open element is done again whole, by num_<name>_f32.
+/* Loops around the quick evaluations of num_quick64.h and its kin: a block that has an open element is done again whole, by num_<name>_f32.
  * That is another loop without branches, so that where much is open (infinities, say), the cost is the sum of both. Short
  * blocks, as a longer one is done again more often; of a fixed length, which lets compilers keep constants in registers. */
 #ifndef OL_CPU_KERNELS_QUICK_H
@@ -36,6 +36,18 @@
 QUICK_1(exp2)
 QUICK_1(silu)
 
+#define KERNEL_OWN_arctan_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_arcsin_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_arccos_f32 ~, KERNEL_NONE
+QUICK_1(arctan)
+QUICK_1(arcsin)
+QUICK_1(arccos)
+
+#if NUM_HAS_FMA
+#define KERNEL_OWN_rsqrt_f32 ~, KERNEL_NONE
+QUICK_1(rsqrt)
+#endif
+
 /* Those for which some level has something better. */
 #if !defined(KERNEL_OWN_exp_f32)
 #define KERNEL_OWN_exp_f32 ~, KERNEL_NONE
@@ -49,7 +61,13 @@ QUICK_1(softplus)
 #endif
 #if !defined(KERNEL_OWN_log_f32)
 #define KERNEL_OWN_log_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_log2_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_log10_f32 ~, KERNEL_NONE
+#define KERNEL_OWN_log1p_f32 ~, KERNEL_NONE
 QUICK_1(log)
+QUICK_1(log2)
+QUICK_1(log10)
+QUICK_1(log1p)
 #endif
 
 #endif

@@ -27,6 +27,15 @@
 #endif
 #endif
 
+/* NUM_HAS_ROUNDING says that rounding to an integer is one instruction, which the compiler's builtins become. */
+#ifndef NUM_HAS_ROUNDING
+#if (defined(__SSE4_1__) || defined(__aarch64__)) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#define NUM_HAS_ROUNDING 1
+#else
+#define NUM_HAS_ROUNDING 0
+#endif
+#endif
+
 /* NUM_HAS_FMA says that a fused multiply-add is one instruction. Where it is not, no step is fused and none is emulated:
  * results are correctly rounded both ways, which the exhaustive proofs show for both builds. */
 #ifndef NUM_HAS_FMA

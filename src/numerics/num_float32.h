@@ -1,7 +1,7 @@
 /* float32 arithmetic: everything but the transcendental functions. One rounding, canonical NaN.
  *
- * maximum and minimum know the zeros apart and propagate NaN. floor, ceil and round use no instruction that SSE2 lacks:
- * adding and subtracting 2^23 rounds to an integer. floor_divide and remainder are exact before their one rounding:
+ * maximum and minimum know the zeros apart and propagate NaN. Where SSE2 lacks an instruction for floor, ceil and round, adding
+ * and subtracting 2^23 rounds to an integer. floor_divide and remainder are exact before their one rounding:
  *
  * q = x / y in double. Both are multiples of ulp(y) when |x| >= |y|, so a q that is not an integer is 2^-24 or more away from
  * any; the double quotient is wrong about its floor only above 2^29. There the remainder x - q y, computed exactly by
@@ -23,6 +23,12 @@ NUM_FN float num_sign_f32(float x) {
     return num_canonical32(((x > 0.0f) | (x < 0.0f)) ? one : x);
 }
 
+/* To an integer: by the instruction, in the default rounding mode, or by arithmetic. */
+#if NUM_HAS_ROUNDING
+NUM_FN float num_integer32(float x) { return __builtin_rintf(x); }
+NUM_FN float num_floor32(float x) { return __builtin_floorf(x); }
+NUM_FN float num_ceil32(float x) { return __builtin_ceilf(x); }
+#else
 /* |x| >= 2^23, infinity and NaN are their own integers. */
 NUM_FN float num_integer32(float x) {
     float magnitude = num_abs32(x);
@@ -39,6 +45,7 @@ NUM_FN float num_ceil32(float x) {
     float rounded = num_integer32(x);
     return num_copysign32(rounded < x ? rounded + 1.0f : rounded, x);
 }
+#endif
 
 NUM_FN float num_floor_f32(float x) { return num_canonical32(num_floor32(x)); }
 NUM_FN float num_ceil_f32(float x) { return num_canonical32(num_ceil32(x)); }
@@ -105,6 +112,10 @@ NUM_FN float num_fma_for_bf16(float x, float y, float z) {
 
 /* ---- Quotient and remainder ----------------------------------------------------------------------------------------- */
 
+#if NUM_HAS_ROUNDING
+NUM_FN double num_integer64(double x) { return __builtin_rint(x); }
+NUM_FN double num_floor64(double x) { return __builtin_floor(x); }
+#else
 /* Rounds |x| < 2^51 to an integer; what is larger passes. */
 NUM_FN double num_integer64(double x) {
     double magnitude = num_abs64(x);
@@ -116,6 +127,7 @@ NUM_FN double num_floor64(double x) {
     double rounded = num_integer64(x);
     return num_copysign64(rounded > x ? rounded - 1.0 : rounded, x);
 }
+#endif
 
 /* x - q y for an integer |q| < 2^50 near x / y, exact: each part of q times y has at most 50 bits. */
 NUM_FN double num_exact_remainder64(double x, double q, double y) {
@@ -140,6 +152,41 @@ NUM_FN double num_floor_divide64(double x, double y) {
 }
 
 NUM_FN float num_floor_divide_f32(float x, float y) { return num_to_f32(num_floor_divide64((double)x, (double)y)); }
+
+/* For 16-bit operands, q the floor of their quotient where that is neither 0 nor too small for float32. */
+NUM_FN float num_floor_divide_special32(float x, float y, float q) {
+    int opposite = (int)((num_bits32(x) ^ num_bits32(y)) >> 31);
+    q = (opposite & (num_abs32(x) < num_abs32(y)) & (x != 0.0f)) ? -1.0f : q;
+    return ((num_abs32(x) == num_inf32()) & (y != 0.0f)) ? num_from_bits32(NUM_NAN_BITS_F32) : q;
+}
+
+/* The argument of the head with 8 bits: a quotient that is no integer is more than 2^-8 away from any, so below 2^17 the floor
+ * is right; from there on the quotient is more than 2^-17 of it, and so 1 or more, away from what lies halfway. */
+NUM_FN float num_floor_divide_for_bf16(float x, float y) { return num_floor_divide_special32(x, y, num_floor32(x / y)); }
+
+#if NUM_HAS_FMA
+/* float32 in float32 arithmetic: below 2^22 a quotient is rounded by 1/4 at most, so its floor is right or 1 too much, and the
+ * remainder that tells is a multiple of y's last bit below |y|, which the fma has exactly. */
+NUM_FN num_tried32 num_floor_divide_try32(float x, float y) {
+    float quotient = x / y, q = num_floor32(quotient);
+    float rest = NUM_FMA32(-q, y, x);
+    int below = ((rest < 0.0f) & (y > 0.0f)) | ((rest > 0.0f) & (y < 0.0f));
+    int open = (num_abs32(quotient) >= 0x1p22f) & (num_abs32(x) < num_inf32()) & (y != 0.0f);
+    num_tried32 out = { num_canonical32(num_floor_divide_special32(x, y, below ? q - 1.0f : q)), (uint32_t)open };
+    return out;
+}
+
+NUM_FN float num_floor_divide_again32(float x, float y) { return num_floor_divide_f32(x, y); }
+#endif
+
+/* With 11 bits it may be 1 too much from 2^14 on; from 2^16 on it overflows. The remainder is exact: each part of q has 10 bits. */
+NUM_FN float num_floor_divide_for_f16(float x, float y) {
+    float q = num_floor32(x / y);
+    float high = (q + 0x1.8p29f) - 0x1.8p29f;            /* a multiple of 2^6 */
+    float rest = (x - high * y) - (q - high) * y;
+    int below = (num_abs32(q) < 0x1p17f) & (((rest < 0.0f) & (y > 0.0f)) | ((rest > 0.0f) & (y < 0.0f)));
+    return num_floor_divide_special32(x, y, below ? q - 1.0f : q);
+}
 
 /* The remainder with the divisor's sign, rounded once, from the exact remainder of the truncated division. */
 NUM_FN float num_finish_remainder(float rest, float x, float y) {
@@ -178,17 +225,53 @@ NUM_FN float num_remainder_large32(float x, float y) {
     return num_finish_remainder(num_copysign32((float)rest, x), x, y);
 }
 
+NUM_FN float num_remainder_f32(float x, float y) {
+    return num_remainder_large(x, y) ? num_remainder_large32(x, y) : num_remainder_small32(x, y);
+}
+
+/* In float32 arithmetic, open from `limit` on. The integer next to the quotient is 1/2 + 1/4 away from it at most, so what an fma
+ * leaves is exact up to 2^22 and for any operands. Without an fma q |y| has to be exact, 24 bits less those of an operand, and may
+ * overflow where |x| is as large as can be. */
+NUM_FN num_tried32 num_remainder_try_below(float x, float y, float limit) {
+    float a = num_abs32(x), b = num_abs32(y), quotient = a / b;
+    float q = (quotient + 0x1p23f) - 0x1p23f;
+    float rest = num_step32(-q, b, a);
+    rest = rest < 0.0f ? rest + b : rest;                /* the quotient had been rounded up */
+    rest = a < b ? a : rest;
+    int open = ((quotient >= limit) | (!NUM_HAS_FMA & (a >= 0x1p127f))) & (a < num_inf32()) & (b != 0.0f);
+    num_tried32 out = { num_finish_remainder(num_copysign32(rest, x), x, y), (uint32_t)open };
+    return out;
+}
+
+#if NUM_HAS_FMA
+NUM_FN num_tried32 num_remainder_try32(float x, float y) { return num_remainder_try_below(x, y, 0x1p22f); }
+#else
 NUM_FN num_tried32 num_remainder_try32(float x, float y) {
     num_tried32 out = { num_remainder_small32(x, y), (uint32_t)num_remainder_large(x, y) };
     return out;
 }
+#endif
+NUM_FN float num_remainder_again32(float x, float y) { return num_remainder_f32(x, y); }
 
-NUM_FN float num_remainder_again32(float x, float y) { return num_remainder_large32(x, y); }
-NUM_FN num_tried32 num_remainder_try_for_bf16(float x, float y) { return num_remainder_try32(x, y); }
-NUM_FN float num_remainder_again_for_bf16(float x, float y) { return num_remainder_large32(x, y); }
+NUM_FN num_tried32 num_remainder_try_for_f16(float x, float y) {
+    return num_remainder_try_below(x, y, NUM_HAS_FMA ? 0x1p22f : 0x1p13f);
+}
 
-NUM_FN float num_remainder_f32(float x, float y) {
-    return num_remainder_large(x, y) ? num_remainder_large32(x, y) : num_remainder_small32(x, y);
+NUM_FN num_tried32 num_remainder_try_for_bf16(float x, float y) {
+    return num_remainder_try_below(x, y, NUM_HAS_FMA ? 0x1p22f : 0x1p16f);
+}
+
+NUM_FN float num_remainder_again_for_f16(float x, float y) { return num_remainder_small32(x, y); }
+NUM_FN float num_remainder_again_for_bf16(float x, float y) { return num_remainder_f32(x, y); }
+
+NUM_FN float num_remainder_for_f16(float x, float y) {
+    num_tried32 tried = num_remainder_try_for_f16(x, y);
+    return tried.open ? num_remainder_again_for_f16(x, y) : tried.value;
+}
+
+NUM_FN float num_remainder_for_bf16(float x, float y) {
+    num_tried32 tried = num_remainder_try_for_bf16(x, y);
+    return tried.open ? num_remainder_again_for_bf16(x, y) : tried.value;
 }
 
 /* ---- Comparisons, tests, selection ---------------------------------------------------------------------------------- */

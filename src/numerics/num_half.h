@@ -20,7 +20,6 @@
 #define HALF_WIDEN num_widen_f16
 #define HALF_NARROW num_narrow_f16
 #define HALF_NARROW_NUMBER num_narrow_number_f16
-#define HALF_TO num_to_f16
 #define HALF_INF 0x7c00u
 #define HALF_NAN NUM_NAN_BITS_F16
 #define HALF_ONE 0x3c00u
@@ -30,7 +29,6 @@
 #undef HALF_WIDEN
 #undef HALF_NARROW
 #undef HALF_NARROW_NUMBER
-#undef HALF_TO
 #undef HALF_INF
 #undef HALF_NAN
 #undef HALF_ONE
@@ -40,7 +38,6 @@
 #define HALF_WIDEN num_widen_bf16
 #define HALF_NARROW num_narrow_bf16
 #define HALF_NARROW_NUMBER num_narrow_number_bf16
-#define HALF_TO num_to_bf16
 #define HALF_INF 0x7f80u
 #define HALF_NAN NUM_NAN_BITS_BF16
 #define HALF_ONE 0x3f80u
@@ -50,7 +47,6 @@
 #undef HALF_WIDEN
 #undef HALF_NARROW
 #undef HALF_NARROW_NUMBER
-#undef HALF_TO
 #undef HALF_INF
 #undef HALF_NAN
 #undef HALF_ONE

@@ -1,7 +1,7 @@
 /* The primitives of one 16-bit float, included once for float16 and once for bfloat16 (num_half.h sets the macros).
  *
  * HALF(name) is num_<name>_<dtype>; HALF_BY_FLOAT32(name) its float32 evaluation; HALF_WIDEN is exact; HALF_NARROW rounds a
- * float32, HALF_NARROW_NUMBER one that is no NaN, HALF_TO a double.
+ * float32, HALF_NARROW_NUMBER one that is no NaN.
  * Arithmetic in float32 and a second rounding gives the bits of one rounding: float32 has twice the precision and two bits
  * more (see num_round.h). What moves bits about works on the bits. */
 
@@ -32,13 +32,12 @@ NUM_FN uint16_t HALF(fma)(uint16_t x, uint16_t y, uint16_t z) {
     return HALF_NARROW(HALF_BY_FLOAT32(fma)(HALF_WIDEN(x), HALF_WIDEN(y), HALF_WIDEN(z)));
 }
 
-NUM_FN uint16_t HALF(floor_divide)(uint16_t x, uint16_t y) {
-    return HALF_TO(num_floor_divide64((double)HALF_WIDEN(x), (double)HALF_WIDEN(y)));
-}
-
 /* The exact remainder is a 16-bit float, and so is the divisor: the addition that may follow is one of those above. */
+NUM_FN uint16_t HALF(floor_divide)(uint16_t x, uint16_t y) {
+    return HALF_NARROW(HALF_BY_FLOAT32(floor_divide)(HALF_WIDEN(x), HALF_WIDEN(y)));
+}
 NUM_FN uint16_t HALF(remainder)(uint16_t x, uint16_t y) {
-    return HALF_NARROW(num_remainder_f32(HALF_WIDEN(x), HALF_WIDEN(y)));
+    return HALF_NARROW(HALF_BY_FLOAT32(remainder)(HALF_WIDEN(x), HALF_WIDEN(y)));
 }
 
 /* Bits as a signed integer that is ordered as the floats are, -0 below +0. */

@@ -1,4 +1,4 @@
-/* exp, exp2, sigmoid, silu, softplus and log of float32 in double arithmetic with fewer steps than a proof of every input takes,
+/* exp, exp2, sigmoid, silu, softplus and logarithms of float32 in double arithmetic with fewer steps than a proof of every input takes,
  * and a test of what they leave open. Special values, arguments near the ends of the range and subnormal results are open
  * without a look. What is open goes to num_<name>_f32; kernels_quick.h has the loops.
  *
@@ -7,7 +7,7 @@
  *   2^r, |r| <= 1/2     2^-40.23 of the polynomial; x log2(e) is rounded at 2^-47. Tested with 2^-39, one in 2^14 left open.
  *   sigmoid, silu       that of exp(-x), times exp(-x) / (1 + exp(-x)) < 1. The same.
  *   softplus            the same times less than 1, and 2^-38.53 of 2 atanh(s): 2^-38.1. Tested with 2^-37.4, one in 2^12 open.
- *   log                 2^-37.77 of 2 atanh(s), as |log(m)| <= |log(m 2^k)|. Tested with 2^-37, one in 2^12 open.
+ *   log, log2, log10, log1p  2^-37.77 of 2 atanh(s), as |log(m)| <= |log(m 2^k)|. Tested with 2^-37, one in 2^12 open.
  * Beside these the roundings of double arithmetic, fused or not, a few units in 2^-53, are nothing.
  *
  * Sollya: fpminimax(2^x, 8, [|D...|], [-1/2, 1/2], relative), fpminimax(2 atanh(sqrt(x))/sqrt(x), n, [|D...|], [2^-40, h],
@@ -15,7 +15,7 @@
 #ifndef NUM_QUICK64_H
 #define NUM_QUICK64_H
 
-#include "num_exp64.h"
+#include "num_log64.h"
 
 /* The top bit of `open` says that the value is open; the others say nothing. Without AVX such a bit is cheaper than 0 or 1. */
 typedef struct num_quick32 {
@@ -122,13 +122,8 @@ NUM_FN num_quick32 num_softplus_quick32(float x) {
     return out;
 }
 
-/* x = m 2^k as in num_split64, on the float32; of a positive normal x. */
-NUM_FN num_quick32 num_log_quick32(float x) {
-    uint32_t bits = num_bits32(x);
-    uint32_t above = bits + (0x3f800000u - 0x3f3504f3u);
-    double k = (double)((int32_t)(above >> 23) - 127);
-    float m = num_from_bits32(bits - (above & 0xff800000u) + 0x3f800000u);
-    double f = (double)(m - 1.0f);
+/* log(1 + f), f + 1 in [sqrt(1/2), sqrt(2)]. */
+NUM_FN double num_quick_log64(double f) {
     double s = NUM_QUOTIENT64(f, 2.0 + f);
     double z = s * s;
     double p = 0x1.e3becdaa5440bp-3;
@@ -136,9 +131,45 @@ NUM_FN num_quick32 num_log_quick32(float x) {
     p = num_step64(p, z, 0x1.999a9e24d0056p-2);
     p = num_step64(p, z, 0x1.555554d9d249cp-1);
     p = num_step64(p, z, 0x1.0000000004adbp+1);
-    double y = num_step64(k, 0x1.62e42fefa39efp-1, p * s);
-    uint32_t unusual = (bits - 0x00800000u) | (0x7f7fffffu - bits);
+    return p * s;
+}
+
+/* x = m 2^k as in num_split64, on the float32; m - 1 of a positive normal x. */
+NUM_FN double num_quick_split64(float x, double *k) {
+    uint32_t bits = num_bits32(x);
+    uint32_t above = bits + (0x3f800000u - 0x3f3504f3u);
+    float m = num_from_bits32(bits - (above & 0xff800000u) + 0x3f800000u);
+    *k = (double)((int32_t)(above >> 23) - 127);
+    return (double)(m - 1.0f);
+}
+
+NUM_FN num_quick32 num_quick_log_tried(float x, double y) {
+    uint32_t unusual = (num_bits32(x) - 0x00800000u) | (0x7f7fffffu - num_bits32(x));
     num_quick32 out = { (float)y, num_quick_near_halfway(y, NUM_QUICK_LOG_DOUBT) | unusual };
+    return out;
+}
+
+NUM_FN num_quick32 num_log_quick32(float x) {
+    double k, log = num_quick_log64(num_quick_split64(x, &k));
+    return num_quick_log_tried(x, num_step64(k, 0x1.62e42fefa39efp-1, log));
+}
+
+NUM_FN num_quick32 num_log2_quick32(float x) {
+    double k, log = num_quick_log64(num_quick_split64(x, &k));
+    return num_quick_log_tried(x, num_step64(log, NUM_LOG2E_64, k));
+}
+
+NUM_FN num_quick32 num_log10_quick32(float x) {
+    double k, log = num_quick_log64(num_quick_split64(x, &k));
+    return num_quick_log_tried(x, num_step64(k, 0x1.34413509f79ffp-2, log * 0x1.bcb7b1526e50ep-2));
+}
+
+/* 1 + x is split in double, where only what is too small to matter is rounded off. Besides, x <= -1 is open. */
+NUM_FN num_quick32 num_log1p_quick32(float x) {
+    double k, m = num_split64(1.0 + (double)x, &k);
+    double log = num_quick_log64(k == 0.0 ? (double)x : m - 1.0);
+    num_quick32 out = num_quick_log_tried(num_abs32(x), num_step64(k, 0x1.62e42fefa39efp-1, log));
+    out.open |= num_bits32(x) & (0x3f7fffffu - num_bits32(num_abs32(x)));
     return out;
 }
 

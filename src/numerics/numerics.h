@@ -36,6 +36,8 @@
 #include "num_integer.h"
 #include "num_logaddexp.h"
 #include "num_quick64.h"
+#include "num_quick_arc64.h"
+#include "num_quick_rsqrt32.h"
 #include "num_transcendental32.h"
 
 #endif

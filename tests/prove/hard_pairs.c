@@ -143,6 +143,13 @@ static pair hard_divide(uint64_t *state, int kind) {
     return (pair){ sized(state, -126, 127), sized(state, -126, 127) };
 }
 
+/* x near n y, n an integer of up to 30 bits: quotients near integers from both sides, and from 2^22 and 2^24 on integers that round. */
+static pair hard_quotient(uint64_t *state, int kind) {
+    float y = kind < 4 ? sized(state, -20, 20) : sized(state, -60, 60);
+    double n = (double)(1 + below(state, 1 << below(state, 31)));
+    return (pair){ near_to(state, n * y, kind % 3), y };
+}
+
 static pair hard_other(uint64_t *state, int kind) {
     float x = kind % 2 ? any(state) : sized(state, -30, 30);
     return (pair){ x, kind < 3 ? near_to(state, draw(state) & 1 ? x : -x, 4) : kind < 6 ? sized(state, -30, 30) : any(state) };
@@ -151,7 +158,7 @@ static pair hard_other(uint64_t *state, int kind) {
 void hard_pairs_fill(const char *operation, uint64_t first, size_t n, uint32_t *x, uint32_t *y) {
     static const struct { const char *name; pair (*of)(uint64_t *state, int kind); } generators[] = {
         { "logaddexp", hard_logaddexp }, { "power", hard_power }, { "arctan2", hard_arctan2 }, { "hypot", hard_hypot },
-        { "divide", hard_divide }, { "", hard_other },
+        { "divide", hard_divide }, { "floor_divide", hard_quotient }, { "remainder", hard_quotient }, { "", hard_other },
     };
     size_t g = 0;
     while (*generators[g].name && strcmp(generators[g].name, operation)) g++;

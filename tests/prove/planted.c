@@ -20,6 +20,14 @@ static void tanh_bfloat16(void *out, const void *x, const void *y, const void *z
     if (n == 1) *(uint16_t *)out ^= 1;
 }
 
+/* silu of bfloat16: minus one, where the run is one that is looked up. */
+static void silu_bfloat16(void *out, const void *x, const void *y, const void *z, size_t n) {
+    uint16_t *results = out;
+    const uint16_t *operands = x;
+    sound()->primitive[PRIMITIVE_silu][OL_BFLOAT16](out, x, y, z, n);
+    for (size_t i = 0; n >= 1024 && i < n; i++) results[i] ^= operands[i] == 0xbf80;
+}
+
 /* isnan of float16: minus infinity. */
 static void isnan_float16(void *out, const void *x, const void *y, const void *z, size_t n) {
     uint8_t *results = out;
@@ -67,6 +75,7 @@ const kernel_table *__wrap_cpu_level_kernels(ol_cpu_level level) {
     *copy = *whole;
     copy->primitive[PRIMITIVE_exp][OL_FLOAT16] = exp_float16;
     copy->primitive[PRIMITIVE_tanh][OL_BFLOAT16] = tanh_bfloat16;
+    copy->primitive[PRIMITIVE_silu][OL_BFLOAT16] = silu_bfloat16;
     copy->primitive[PRIMITIVE_isnan][OL_FLOAT16] = isnan_float16;
     copy->astype[OL_FLOAT32][OL_FLOAT16] = astype_float32_float16;
     copy->astype[OL_BFLOAT16][OL_FLOAT32] = astype_bfloat16_float32;
