@@ -78,13 +78,26 @@ static bool add_device(const char *command, struct devices *devices, const char 
     return true;
 }
 
+/* Where nothing can be compiled there is nothing to compare. */
+static bool can_compile(const char *command, ol_device *device) {
+    ol_composite *composite;
+    ol_error error;
+    if (ol_gated_delta_rates_compile(device, OL_FLOAT32, OL_FLOAT32, OL_FLOAT32, OL_FLOAT32, &composite, &error) != OL_OK) {
+        cli_error(command, "%s: %s", error.operation, error.description);
+        return false;
+    }
+    ol_composite_destroy(composite);
+    return true;
+}
+
 /* A GPU with both paths, and the CPU's replay: the bits are those of every device. */
 static bool open_gpu(const char *command, const struct options *options, struct devices *devices) {
     char name[64] = "cpu";
     if (options->level) {
         snprintf(name, sizeof name, "cpu:%s", options->level);
     }
-    return add_device(command, devices, options->device, 1, true) && add_device(command, devices, name, 1, false);
+    return add_device(command, devices, options->device, 1, true) && can_compile(command, devices->list[0].device) &&
+           add_device(command, devices, name, 1, false);
 }
 
 /* Each level with one thread, then each with several: the first is what the others are held against. */

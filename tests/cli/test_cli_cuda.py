@@ -223,6 +223,11 @@ class Others(Fake):
                     "cuda:1:sm_90", "cpu:baseline, 1 thread: replay")
         self.expect(self.gpu("parity", "-d", "cuda", "--level", "abacus", "-g", "1"), 2, "abacus")
 
+    def test_parity_without_compiler(self):
+        result = self.gpu("parity", "-d", "cuda", "-g", "1", ONELAUNCH_NVRTC="/nowhere", ONELAUNCH_CACHE="off")
+        self.expect(result, 2, "ONELAUNCH_NVRTC is \"/nowhere\", which cannot")
+        self.assertEqual(result.stdout, "")
+
     def test_parity_reports(self):
         """A compiler that keeps constants too short: both paths of the GPU agree, and the report says that the CPU's do not."""
         flags = os.environ.get("FAKE_NVRTC_FLAGS", "") + " -fsingle-precision-constant"
