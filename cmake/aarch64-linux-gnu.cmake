@@ -11,6 +11,8 @@ set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(ENV{PKG_CONFIG_LIBDIR} ${AARCH64_SYSROOT}/usr/lib/aarch64-linux-gnu/pkgconfig)
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${AARCH64_SYSROOT})
+# gmp.h, which mpfr.h includes, is of one architecture; pkg-config does not name its folder.
+set(CMAKE_C_FLAGS_INIT "-isystem ${AARCH64_SYSROOT}/usr/include/aarch64-linux-gnu")
 set(CMAKE_EXE_LINKER_FLAGS_INIT -Wl,-rpath-link,${AARCH64_SYSROOT}/usr/lib/aarch64-linux-gnu)
 set(CMAKE_SHARED_LINKER_FLAGS_INIT -Wl,-rpath-link,${AARCH64_SYSROOT}/usr/lib/aarch64-linux-gnu)
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64;-L;${AARCH64_SYSROOT})

@@ -89,9 +89,9 @@ typedef struct scene {
 void scene_begin(scene *s);
 void scene_end(scene *s);
 /* A tensor of random elements. */
-ol_tensor *scene_add(scene *s, manner how, ol_dtype dtype, int32_t rank, const int64_t *shape);
-/* One that broadcasts to the shape: some of its dimensions are 1, stepped by 0, or left out. */
-ol_tensor *scene_add_broadcast(scene *s, manner how, ol_dtype dtype, int32_t rank, const int64_t *shape);
+ol_tensor *scene_add(scene *s, manner how, ol_dtype dtype, int32_t rank, const int64_t *dims);
+/* One that broadcasts to the dims: some of its dimensions are 1, stepped by 0, or left out. */
+ol_tensor *scene_add_broadcast(scene *s, manner how, ol_dtype dtype, int32_t rank, const int64_t *dims);
 /* The outputs that the composite gives of the inputs so far; output i is exactly the input in_place[i] where that is not
  * negative (NULL: none is). */
 void scene_add_outputs(scene *s, const ol_composite *c, manner how, const int32_t *in_place);

@@ -103,22 +103,22 @@ static ol_tensor *fill(scene *s, ol_tensor *t)
     return t;
 }
 
-ol_tensor *scene_add(scene *s, manner how, ol_dtype dtype, int32_t rank, const int64_t *shape)
+ol_tensor *scene_add(scene *s, manner how, ol_dtype dtype, int32_t rank, const int64_t *dims)
 {
-    return fill(s, place(s, how, dtype, rank, shape));
+    return fill(s, place(s, how, dtype, rank, dims));
 }
 
-ol_tensor *scene_add_broadcast(scene *s, manner how, ol_dtype dtype, int32_t rank, const int64_t *shape)
+ol_tensor *scene_add_broadcast(scene *s, manner how, ol_dtype dtype, int32_t rank, const int64_t *dims)
 {
     int32_t left_out = rank && random_below(&s->random, 3) == 0 ? (int32_t)random_below(&s->random, (uint64_t)rank) : 0;
     int64_t own[OL_MAX_RANK];
     uint64_t repeats = random_next(&s->random), steps = random_next(&s->random);
     for (int32_t d = left_out; d < rank; d++)
-        own[d - left_out] = repeats >> d & 1 ? 1 : shape[d];
+        own[d - left_out] = repeats >> d & 1 ? 1 : dims[d];
     ol_tensor *t = scene_add(s, how, dtype, rank - left_out, own);
     for (int32_t d = 0; d < t->rank; d++)
         if (t->shape[d] == 1 && steps >> d & 1) {
-            t->shape[d] = shape[d + left_out];
+            t->shape[d] = dims[d + left_out];
             t->strides[d] = 0;
         }
     return t;
