@@ -129,13 +129,21 @@ static mlxc_plan *trace(const char *function, mlxc_function *f, const mlxc_vecto
     return p;
 }
 
-static mlxc_plan *find_or_make(const char *function, mlxc_function *f, const mlxc_vector *input, int is_shapeless)
+static mlxc_vector *copy_of(const char *function, const mlxc_vector *v)
+{
+    for (size_t i = 0; i < v->n; i++)
+        mlxc_body_retain(v->items[i]);
+    return mlxc_vector_new(function, v->items, v->n);
+}
+
+/* Where the function is called, which may change the vector that it was applied to or free it, *kept is a copy of that. */
+static mlxc_plan *find_or_make(const char *function, mlxc_function *f, const mlxc_vector *input, int is_shapeless, mlxc_vector **kept)
 {
     plan_key key;
     if (key_make(function, &key, f, input, is_shapeless))
         return NULL;
     mlxc_plan *p = mlxc_cache_find(key.bytes, key.n_bytes);
-    if (!p && (p = trace(function, f, input))) {
+    if (!p && (*kept = copy_of(function, input)) && (p = trace(function, f, *kept))) {
         atomic_store(&f->has_plans, 1);
         mlxc_cache_add(key.bytes, key.n_bytes, p);
     }
@@ -182,8 +190,10 @@ mlxc_vector *mlxc_compiled_apply(const char *function, mlxc_function *compiled, 
         }
         return out;
     }
-    mlxc_plan *p = find_or_make(function, f, input, compiled->is_shapeless);
-    mlxc_vector *out = p ? run(function, p, input, now == MLX_COMPILE_MODE_NO_FUSE) : NULL;
+    mlxc_vector *kept = NULL;
+    mlxc_plan *p = find_or_make(function, f, input, compiled->is_shapeless, &kept);
+    mlxc_vector *out = p ? run(function, p, kept ? kept : input, now == MLX_COMPILE_MODE_NO_FUSE) : NULL;
+    mlxc_vector_destroy(kept);
     mlxc_plan_release(p);
     return out;
 }
@@ -193,6 +203,8 @@ int mlx_compile(mlx_closure *res, const mlx_closure fun, bool shapeless)
     if (!res)
         return mlxc_report(__func__, "the place for the result is NULL");
     mlxc_function *f = mlxc_function_of(__func__, "the closure", fun);
+    if (f && f->compiled)                               /* compiled anew: what it was compiled from */
+        f = f->compiled;
     mlxc_function *compiled = f ? mlxc_function_new(__func__, &(mlxc_function){ .compiled = f, .is_shapeless = shapeless }) : NULL;
     if (!compiled)
         return 1;

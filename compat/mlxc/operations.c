@@ -1,8 +1,10 @@
 /* Most operations are the primitive of their name. The others are a few primitives, and one launch all the same. */
 #include "operations.h"
 
-#define DEGREES 57.295779513082320876798
-#define RADIANS 0.01745329251994329576924
+#include <math.h>
+
+#define DEGREES 57.295779513082320876798f
+#define RADIANS 0.01745329251994329576924f
 
 static const char *const names[MLXC_N_OPERATIONS] = {
 #define MLX_C_UNARY(name) [MLXC_OP_##name] = #name,
@@ -26,7 +28,7 @@ static int as_float(const char *function, mlxc_tape *t, uint32_t operand, uint32
 }
 
 /* x times, or over, a constant of its dtype. */
-static int scale(const char *function, mlxc_tape *t, const char *primitive, uint32_t x, double factor, uint32_t *step)
+static int scale(const char *function, mlxc_tape *t, const char *primitive, uint32_t x, float factor, uint32_t *step)
 {
     uint32_t operands[2] = { x, 0 };
     if (mlxc_tape_constant(function, t, t->steps[x].dtype, factor, &operands[1]))
@@ -34,19 +36,26 @@ static int scale(const char *function, mlxc_tape *t, const char *primitive, uint
     return mlxc_tape_primitive(function, t, primitive, operands, step);
 }
 
-static int emit_scaled(const char *function, mlxc_tape *t, uint32_t operand, double factor, uint32_t *step)
+static int emit_scaled(const char *function, mlxc_tape *t, uint32_t operand, float factor, uint32_t *step)
 {
     uint32_t x;
     return as_float(function, t, operand, &x) || scale(function, t, "multiply", x, factor, step);
 }
 
+/* The compiler rounds these; the caller's thread may round in another way. */
+static float power_of_ten(uint32_t n)
+{
+    static const float powers[] = { 1e0f,  1e1f,  1e2f,  1e3f,  1e4f,  1e5f,  1e6f,  1e7f,  1e8f,  1e9f,  1e10f, 1e11f, 1e12f,
+                                    1e13f, 1e14f, 1e15f, 1e16f, 1e17f, 1e18f, 1e19f, 1e20f, 1e21f, 1e22f, 1e23f, 1e24f, 1e25f,
+                                    1e26f, 1e27f, 1e28f, 1e29f, 1e30f, 1e31f, 1e32f, 1e33f, 1e34f, 1e35f, 1e36f, 1e37f, 1e38f };
+    return n < sizeof powers / sizeof *powers ? powers[n] : INFINITY;
+}
+
 static int emit_round(const char *function, mlxc_tape *t, int32_t decimals, uint32_t operand, uint32_t *step)
 {
     ol_dtype dtype = t->steps[operand].dtype;
-    double power = 1;
+    float power = power_of_ten(decimals < 0 ? 0u - (uint32_t)decimals : (uint32_t)decimals);
     uint32_t x;
-    for (int32_t i = decimals < 0 ? -decimals : decimals; i > 0; i--)
-        power *= 10;
     if (decimals == 0)
         return mlxc_tape_primitive(function, t, "round", &operand, step);
     if (!is_float(dtype) && decimals > 0)

@@ -79,12 +79,10 @@ static int append_constant(const char *function, mlxc_tape *t, ol_dtype dtype, u
     return append(function, t, &(mlxc_step){ .kind = MLXC_CONSTANT, .dtype = dtype, .payload = bits }, step);
 }
 
-int mlxc_tape_constant(const char *function, mlxc_tape *t, ol_dtype dtype, double value, uint32_t *step)
+int mlxc_tape_constant(const char *function, mlxc_tape *t, ol_dtype dtype, float value, uint32_t *step)
 {
-    /* float32 holds every constant that operations are made of as they are meant; narrower dtypes round it, as astype does. */
-    float f = (float)value;
     uint64_t bits = 0;
-    memcpy(&bits, &f, sizeof f);
+    memcpy(&bits, &value, sizeof value);
     if (append_constant(function, t, OL_FLOAT32, bits, step))
         return 1;
     return dtype == OL_FLOAT32 ? 0 : mlxc_tape_astype(function, t, *step, dtype, step);

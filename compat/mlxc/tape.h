@@ -53,7 +53,8 @@ void mlxc_tape_use(mlxc_tape *t, mlxc_engine *e);
 /* These append a step and give its number. 0, or 1 after a report. */
 int mlxc_tape_input(const char *function, mlxc_tape *t, size_t number, const mlxc_body *like, uint32_t *step);
 int mlxc_tape_capture(const char *function, mlxc_tape *t, mlxc_body *b, uint32_t *step);
-int mlxc_tape_constant(const char *function, mlxc_tape *t, ol_dtype dtype, double value, uint32_t *step);
+/* float32 holds every constant that operations are made of as they are meant; narrower dtypes round it, as astype does. */
+int mlxc_tape_constant(const char *function, mlxc_tape *t, ol_dtype dtype, float value, uint32_t *step);
 int mlxc_tape_primitive(const char *function, mlxc_tape *t, const char *name, const uint32_t *operands, uint32_t *step);
 int mlxc_tape_astype(const char *function, mlxc_tape *t, uint32_t operand, ol_dtype dtype, uint32_t *step);
 int mlxc_tape_broadcast_to(const char *function, mlxc_tape *t, uint32_t operand, int32_t rank, const int64_t *dims, uint32_t *step);

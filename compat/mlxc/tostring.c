@@ -5,6 +5,7 @@
 #include "text.h"
 
 #include <inttypes.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,15 +104,22 @@ int mlx_array_tostring(mlx_string *str, const mlx_array arr)
     printer p = { NULL, b, mlxc_body_data(__func__, b) };
     if (b->n_elements > 0 && !p.data)
         return 1;
-    p.to = open_memstream(&text, &n_bytes);
-    if (!p.to)
+    locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);      /* numbers have a point in any locale */
+    p.to = c ? open_memstream(&text, &n_bytes) : NULL;
+    if (!p.to) {
+        if (c)
+            freelocale(c);
         return mlxc_report_memory(__func__);
+    }
+    locale_t callers = uselocale(c);
     fputs("array(", p.to);
     if (b->n_elements > 0)
         print_dimension(&p, 0, 0);
     else
         fputs("[]", p.to);
     fprintf(p.to, ", dtype=%s)", ol_dtype_name(b->view.dtype));
+    uselocale(callers);
+    freelocale(c);
     int failed = ferror(p.to);
     if (fclose(p.to) != 0 || failed) {
         free(text);

@@ -2,6 +2,9 @@
  * handles that are read. */
 #include "seed.h"
 
+#include <fenv.h>
+#include <string.h>
+
 enum { HEADS = 8, TOKENS = 3 };
 
 static void rates_inputs(mlx_array in[4])
@@ -203,11 +206,81 @@ static void functions_that_call_themselves(void **state)
     OK(mlx_closure_free(n.self));
 }
 
+/* A function that gives the vector it was applied to other arrays, fewer of them. */
+static int changing(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    mlx_array x = input_of(input, 0), other = mlx_array_new_float32(7);
+    int code = mlx_exp(&x, x, stream) || mlx_vector_array_set_value(res, x) || mlx_vector_array_set_data(payload, &other, 1);
+    free_all(1, &x);
+    free_all(1, &other);
+    return code;
+}
+
+static void an_input_that_changes_while_it_is_traced(void **state)
+{
+    const float x[1] = { 1.5f };
+    mlx_vector_array input = mlx_vector_array_new(), output = mlx_vector_array_new();
+    mlx_array in = array_f32(1, x), expected = mlx_array_new(), out = mlx_array_new();
+    mlx_closure c = compiled(changing, &input, false);
+    (void)state;
+    for (int i = 0; i < 20; i++)
+        OK(mlx_vector_array_append_value(input, in));
+    OK(mlx_closure_apply(&output, c, input));
+    OK(mlx_vector_array_get(&out, output, 0));
+    OK(mlx_exp(&expected, in, stream));
+    array_equal_bits(out, expected, "of what it was applied to");
+    free_all(1, &in);
+    free_all(1, &expected);
+    free_all(1, &out);
+    OK(mlx_vector_array_free(input));
+    OK(mlx_vector_array_free(output));
+    OK(mlx_closure_free(c));
+}
+
+/* Compiled again and again, a closure is as deep as before. */
+static void compiled_many_times(void **state)
+{
+    mlx_closure c = compiled(seed_rates, NULL, true);
+    mlx_array in[4], out[2];
+    (void)state;
+    for (int i = 0; i < 100000; i++)
+        OK(mlx_compile(&c, c, true));
+    rates_inputs(in);
+    OK(apply(c, 4, in, 2, out));
+    free_all(4, in);
+    free_all(2, out);
+    OK(mlx_closure_free(c));
+}
+
+/* Constants of an operation are rounded to nearest, in whatever way the thread rounds that traces it first. */
+static void constants_in_any_rounding_mode(void **state)
+{
+    static const int modes[] = { FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO, FE_TONEAREST };
+    const float one[1] = { 1 };
+    const uint32_t radians = 0x3c8efa35, degrees = 0x42652ee1;
+    mlx_array in = array_f32(1, one), out = mlx_array_new();
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(fesetround(modes[i]), 0);
+        OK(mlx_detail_compile_clear_cache());
+        int code = mlx_radians(&out, in, stream);
+        int same = code == 0 && memcmp(mlx_array_data_float32(out), &radians, 4) == 0;
+        code |= mlx_degrees(&out, in, stream);
+        same &= code == 0 && memcmp(mlx_array_data_float32(out), &degrees, 4) == 0;
+        fesetround(FE_TONEAREST);
+        assert_true(same);
+    }
+    free_all(1, &in);
+    free_all(1, &out);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_over_inputs), cmocka_unit_test(from_itself), cmocka_unit_test(destructors_that_call),
         cmocka_unit_test(a_closure_freed_by_its_function), cmocka_unit_test(functions_that_call_themselves),
+        cmocka_unit_test(an_input_that_changes_while_it_is_traced), cmocka_unit_test(compiled_many_times),
+        cmocka_unit_test(constants_in_any_rounding_mode),
     };
     return CLIENT_RUN(argc, argv, tests);
 }
