@@ -77,7 +77,7 @@ typedef struct ol_gate_options {
      * whose buffer of update rates is float32 and whose activations are bfloat16. */
     ol_dtype beta_dtype;
     int32_t skip_softplus;             /* not 0: softplus(x) is x itself (Mamba2's dt_softplus off); OL_GATE_SOFTPLUS and OL_GATE_CLAMPED only */
-    int32_t finite_rate;               /* not 0: the rate is at most FLT_MAX, so that an infinite one and a softplus of 0 give no decay (1), not NaN */
+    int32_t finite_rate;               /* not 0: the rate is at most FLT_MAX, so that times a softplus of 0 it is 0 (decay 1), not NaN */
     double lower_bound;                /* of the log decay, below 0 and finite; rounded to float32. The kinds with a lower bound only */
     double interval_low;               /* OL_GATE_CLAMPED only: the clip's limits, -inf to +inf, low <= high, rounded to the dtype of x. */
     double interval_high;              /* 0: no upper limit (+inf) */
@@ -122,8 +122,8 @@ typedef enum ol_head_map {
     OL_HEADS_TILED = 1
 } ol_head_map;
 
-/* Sets `view` to `tensor` with its axis of value heads (`axis`, from 0, or from -1 at the end) as two, [key_heads, r], in grouped order whatever order it
- * lies in. So A_log, dt_bias and outputs of [value heads] meet interleaved b and a, and weights in tiled order meet activations in
+/* Sets `view` to `tensor` with its axis of value heads (`axis`, from 0, or from -1 at the end) as two, [key_heads, r], in grouped order
+ * whatever order it lies in. So A_log, dt_bias and outputs of [value heads] meet interleaved b and a, and weights in tiled order meet activations in
  * grouped order, without a copy. Nothing is read. Errors as for ol_gated_delta_split; OL_ERROR_ARGUMENT: an axis that is not there. */
 OL_API ol_status ol_gated_delta_heads_view(const ol_tensor *tensor, int32_t axis, int64_t key_heads, ol_head_map map, ol_tensor *view,
                                            ol_error *error);
