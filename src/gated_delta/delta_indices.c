@@ -124,7 +124,8 @@ ol_status delta_check_indices(const delta_call *c, ol_error *error)
         if (status == OL_OK)
             status = check_slots(c, i, error);
     }
-    if (status != OL_OK || c->state_is_kept || c->n_sequences < 2 || (!c->read.data && !c->write.data))
+    int may_conflict = (c->n_sequences > 1 && (c->read.data || c->write.data)) || c->write.n_columns > 1;
+    if (status != OL_OK || c->state_is_kept || !may_conflict)
         return status;
     window w;
     for (w.first = 0; status == OL_OK && w.first < c->n_slots; w.first += WINDOW_SLOTS) {
