@@ -238,7 +238,7 @@ static bool run_layer(ol_device *device, const struct options *options, const ra
 
 /* 100 columns, as the rows. */
 static const char header[] =
-    "                    dtypes of                   beta             %s      laun-  elem. same\n"
+    "                    dtypes of                   beta              %9s        laun-  elem. same\n"
     "layer  heads tokens b a A_log dt_bias      min median    max     min median    max  ches  per s bits\n";
 
 /* A value in six columns. From 0 to 1, 0 and 1 themselves look different from what only rounds to them. */
@@ -405,8 +405,9 @@ static void print_notes(const struct job *job) {
     const rates_layer *layer = &job->layers[0];
     const st_file *file = layer->source[RATES_DT_BIAS].file;
     const char *architecture = gguf_string(file, "general.architecture");
-    char text[RATES_GATES_TEXT];
-    if (*rates_gates_text(&job->options.gates, text)) {
+    char buffer[RATES_GATES_TEXT];
+    const char *text = rates_gates_text(&job->options.gates, buffer);
+    if (*text) {
         printf("%s\n", text);
     }
     if (file->is_gguf) {
@@ -443,7 +444,7 @@ static int run(struct job *job) {
     bool named = needs_names(job->layers, job->n_layers);
     printf("%s (%s), %s\n", ol_device_name(job->device), ol_device_level(job->device), job->options.composed ? "composed path" : "replay");
     print_notes(job);
-    printf(header, job->options.gates.options.output == OL_GATE_LOG_DECAY ? "log decay" : "    decay");
+    printf(header, job->options.gates.options.output == OL_GATE_LOG_DECAY ? "log decay" : "decay");
     cli_progress_begin(&job->progress);
     for (size_t i = 0; i < job->n_layers; i++) {
         cli_progress_show(&job->progress, (int64_t)i, (int64_t)job->n_layers, job->layers[i].prefix);
