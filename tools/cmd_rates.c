@@ -241,6 +241,11 @@ static const char *six(double value, char buffer[16]) {
     return buffer;
 }
 
+/* With the first row: a run that fails before it has nothing to head. */
+static void print_heading(const ol_device *device, bool composed) {
+    printf("%s (%s), %s\n\n%s", ol_device_name(device), ol_device_level(device), composed ? "composed path" : "replay", header);
+}
+
 /* One row. `same` is "yes", "NO", or "-" where it was not compared. */
 static void print_row(const rates_layer *layer, const struct measured *measured, bool named, const char *same) {
     char number[24] = "-", heads[48], tokens[CLI_COUNT_BYTES], rate[CLI_COUNT_BYTES], dtypes[32], text[6][16];
@@ -351,6 +356,9 @@ static bool do_layer(struct job *job, size_t index, bool named, struct verdict *
     bool ok = run_layer(job->device, &job->options, layer, &results, &others, &measured, error);
     if (ok) {
         cli_progress_clear(&job->progress);
+        if (index == 0) {
+            print_heading(job->device, job->options.composed);
+        }
         print_row(layer, &measured, named, job->options.no_verify ? "-" : measured.equal ? "yes" : "NO");
         verdict->n_unequal += !measured.equal;
         verdict->n_launches += !job->options.composed && measured.launches != 1 && layer->tokens > 0;
@@ -405,8 +413,6 @@ static int run(struct job *job) {
         return CLI_MISS;
     }
     bool named = needs_names(job->layers, job->n_layers);
-    printf("%s (%s), %s\n\n%s", ol_device_name(job->device), ol_device_level(job->device),
-           job->options.composed ? "composed path" : "replay", header);
     cli_progress_begin(&job->progress);
     for (size_t i = 0; i < job->n_layers; i++) {
         cli_progress_show(&job->progress, (int64_t)i, (int64_t)job->n_layers, job->layers[i].prefix);
