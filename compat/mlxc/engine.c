@@ -106,7 +106,7 @@ mlxc_engine *mlxc_engine_of_stream(const char *function, mlx_stream s)
 {
     if (s.ctx)
         return mlxc_engine_of(function, *(mlx_device_type *)s.ctx);
-    mlxc_report(function, "the stream is an empty handle");
+    mlxc_report(function, "the stream is an empty handle; expected one of mlx_default_gpu_stream_new or mlx_default_cpu_stream_new");
     return NULL;
 }
 
@@ -152,7 +152,7 @@ int mlx_device_free(mlx_device d)
 int mlx_get_default_device(mlx_device *d)
 {
     if (!d)
-        return mlxc_report(__func__, "the place for the result is NULL");
+        return mlxc_report_no_place(__func__);
     if (!d->ctx)
         return (d->ctx = box_of(__func__, get_default_type())) == NULL;
     *(mlx_device_type *)d->ctx = get_default_type();
@@ -162,7 +162,7 @@ int mlx_get_default_device(mlx_device *d)
 int mlx_set_default_device(mlx_device d)
 {
     if (!d.ctx)
-        return mlxc_report(__func__, "the device is an empty handle");
+        return mlxc_report(__func__, "the device is an empty handle; expected one of mlx_device_new_type or mlx_get_default_device");
     atomic_store(&default_type, (int)*(mlx_device_type *)d.ctx);
     return 0;
 }

@@ -29,7 +29,7 @@ static int choose_outputs(const char *function, mlxc_plan *p, mlxc_tape *t, mlxc
         mlxc_body *b = results[i];
         if (b->trace && b->trace != t->serial) {
             free(of_step);
-            return mlxc_report(function, "output %zu is a placeholder of another trace", i);
+            return mlxc_report(function, "output %zu is a placeholder of another trace; expected an array, or a placeholder of this one", i);
         }
         if (b->trace)
             p->outputs[i] = output_of_step(b->step, of_step, steps, &p->n_replayed);

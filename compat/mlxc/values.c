@@ -17,7 +17,7 @@ static size_t bytes_of(const mlxc_body *b)
 static int refuse_placeholder(const char *function)
 {
     return mlxc_report(function, "the array is a placeholder: it stands for an input while a closure is being traced, and has a dtype and a "
-                       "shape but no values");
+                       "shape but no values; expected an array");
 }
 
 /* What the next two find wrong goes to *error; they run under the lock. NULL after an error. */
