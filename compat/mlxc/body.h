@@ -26,7 +26,8 @@ struct mlxc_body {
 
     mlxc_body *base;                   /* a view: the body that has the memory, itself no view; else NULL */
     _Atomic(void *) host;              /* the address in host memory; NULL: on the GPU only */
-    _Atomic(void *) dense;             /* a view: its elements row-major in memory of its own, once a client asked; else NULL */
+    _Atomic(void *) dense;             /* its elements row-major in memory of its own, once a client asked for a view's, or for bools of
+                                        * the client's memory that are neither 0 nor 1; else NULL */
     _Atomic(void *) device;            /* the address in the GPU's memory; NULL: not there */
     size_t n_device_bytes;
     mlxc_engine *gpu;                  /* whose memory that is */

@@ -99,7 +99,7 @@ static mlxc_body *perform(const request *r)
 static int prepare(request *r, const char *function, mlxc_operation operation, int32_t parameter, const mlx_array *res, const mlx_array *handles,
                    int n, mlx_stream s)
 {
-    static const char *const names[MAX_OPERANDS] = { "operand 1", "operand 2", "operand 3" };
+    static const char *const names[MAX_OPERANDS] = { "input 0", "input 1", "input 2" };
     *r = (request){ .function = function, .operation = operation, .parameter = parameter, .n_operands = n };
     if (!res)
         return mlxc_report_no_place(function);

@@ -40,7 +40,7 @@ static int open_gpu(const char *name, mlxc_engine *e, ol_error *error)
     const char *digits = name[4] ? name + 5 : "0";
     size_t n = strlen(digits);
     if (n == 0 || n > 4 || strspn(digits, "0123456789") != n)
-        return refuse(error, "%s was given; expected cuda:0, cuda:1, …", name);
+        return refuse(error, "%.200s was given; expected cuda, or cuda:N with the number of a GPU", name);
     if (ol_device_cuda(atoi(digits), NULL, &e->device, error) != OL_OK)
         return 1;
     if (ol_stream_create(e->device, &e->stream, error) != OL_OK) {
@@ -51,6 +51,16 @@ static int open_gpu(const char *name, mlxc_engine *e, ol_error *error)
     return 0;
 }
 
+static int refuse_level(const char *name, ol_error *error)
+{
+    char known[128] = "";
+    size_t n = 0;
+    const char *level;
+    for (ol_cpu_level l = OL_CPU_AUTO; (level = ol_cpu_level_name(++l)) && n < sizeof known;)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%scpu:%s", n ? ", " : "", level);
+    return refuse(error, "%.200s was given; expected cpu, or a SIMD level: %s", name, known);
+}
+
 static int open_cpu(const char *name, mlxc_engine *e, ol_error *error)
 {
     ol_cpu_options options = { .level = OL_CPU_AUTO };
@@ -59,9 +69,9 @@ static int open_cpu(const char *name, mlxc_engine *e, ol_error *error)
         while ((level = ol_cpu_level_name(++options.level)) && strcmp(level, name + 4) != 0)
             ;
         if (!level)
-            return refuse(error, "%s was given; there is no SIMD level of that name", name);
+            return refuse_level(name, error);
     } else if (strcmp(name, "cpu") != 0 && !names_gpu(name)) {
-        return refuse(error, "%s was given; expected cpu, cpu:LEVEL, cuda or cuda:N", name);
+        return refuse(error, "%.200s was given; expected cpu, cpu:LEVEL, cuda or cuda:N", name);
     }
     return ol_device_cpu(&options, &e->device, error) != OL_OK;
 }
