@@ -226,8 +226,9 @@ mlxc_vector *mlxc_compiled_apply(const char *function, mlxc_function *compiled, 
         if (mlxc_check_placeholder(function, input->items[i]))
             return NULL;
     if (now == MLX_COMPILE_MODE_DISABLED || is_traced(input)) {
+        size_t n_inputs = input->n;    /* the function may free the vector */
         mlxc_vector *out = mlxc_function_apply(function, f, input);
-        if (out && mlxc_function_check_count(function, f, input->n, out->n)) {
+        if (out && mlxc_function_check_count(function, f, n_inputs, out->n)) {
             mlxc_vector_destroy(out);
             out = NULL;
         }

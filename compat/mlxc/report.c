@@ -98,8 +98,8 @@ int mlxc_report(const char *function, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message + n, sizeof message - (size_t)n, format, arguments);
     va_end(arguments);
-    memcpy(last_message, message, sizeof message);
     call_handler(message);
+    memcpy(last_message, message, sizeof message);       /* behind those that the handler itself caused */
     return 1;
 }
 

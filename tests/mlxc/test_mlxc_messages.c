@@ -158,6 +158,33 @@ static void reasons(void **state)
     free_all(1, &one);
 }
 
+/* A handler that itself makes errors: the reason is what the function met, not what the handler did. */
+static void fails_too(const char *message, void *data)
+{
+    static _Thread_local int depth;
+    mlx_array none = { 0 };
+    if (depth++ == 0)
+        (void)!mlx_array_eval(none);
+    depth--;
+    keep_the_last(message, data);
+}
+
+static void handlers_that_fail(void **state)
+{
+    int code = 7, n = 0;
+    mlx_array one = mlx_array_new_float32(1), out;
+    mlx_closure c = compiled(fails_with_a_reason, &code, true);
+    (void)state;
+    mlx_set_error_handler(fails_too, &n, NULL);
+    int got = apply(c, 1, &one, 1, &out);
+    error_handler_default();
+    assert_int_equal(got, 1);
+    assert_int_equal(n, 4);
+    assert_non_null(strstr(last, "returned 7; expected 0; the last error in it was: mlx_astype: "));
+    OK(mlx_closure_free(c));
+    free_all(1, &one);
+}
+
 /* ---- Placeholders ---- */
 
 static int reads(mlx_vector_array *res, const mlx_vector_array input, void *payload)
@@ -187,7 +214,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(to_the_letter), cmocka_unit_test(captured_arrays), cmocka_unit_test(a_closure_that_applies_itself),
-        cmocka_unit_test(reasons), cmocka_unit_test(an_item_of_a_placeholder),
+        cmocka_unit_test(reasons), cmocka_unit_test(handlers_that_fail), cmocka_unit_test(an_item_of_a_placeholder),
     };
     return CLIENT_RUN(argc, argv, tests);
 }

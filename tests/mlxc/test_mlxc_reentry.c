@@ -286,6 +286,63 @@ static void an_input_that_changes_while_it_is_traced(void **state)
     OK(mlx_closure_free(c));
 }
 
+/* A function that frees the vector that it was applied to, whose owner does not. */
+static int frees_its_input(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    mlx_vector_array *given = payload;
+    mlx_array x = input_of(input, 0);
+    int code = mlx_exp(&x, x, stream) || mlx_vector_array_set_value(res, x);
+    if (given->ctx)
+        mlx_vector_array_free(*given);
+    given->ctx = NULL;
+    free_all(1, &x);
+    return code;
+}
+
+typedef struct lender {
+    mlx_closure inner;
+    mlx_vector_array given;
+} lender;
+
+static int applies_it(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    lender *l = payload;
+    mlx_array x = input_of(input, 0);
+    l->given = mlx_vector_array_new_value(x);
+    free_all(1, &x);
+    return mlx_closure_apply(res, l->inner, l->given);
+}
+
+static void an_input_freed_while_it_is_used(void **state)
+{
+    const float x[1] = { 1.5f };
+    mlx_array in = array_f32(1, x), expected = mlx_array_new(), out = mlx_array_new();
+    (void)state;
+    OK(mlx_exp(&expected, in, stream));
+    for (int way = 0; way < 4; way++) {                  /* not compiled, compiled, disabled, within another trace */
+        lender k = { { NULL }, { NULL } };
+        mlx_vector_array output = mlx_vector_array_new(), input = mlx_vector_array_new_value(in);
+        if (way == 0)
+            k.inner = mlx_closure_new_func_payload(frees_its_input, &k.given, NULL);
+        else
+            k.inner = compiled(frees_its_input, &k.given, true);
+        mlx_closure c = way == 3 ? compiled(applies_it, &k, true) : mlx_closure_new_func_payload(applies_it, &k, NULL);
+        if (way == 2)
+            OK(mlx_disable_compile());
+        OK(mlx_closure_apply(&output, c, input));
+        OK(mlx_enable_compile());
+        OK(mlx_vector_array_get(&out, output, 0));
+        array_equal_bits(out, expected, "of what was freed");
+        OK(mlx_vector_array_free(input));
+        OK(mlx_vector_array_free(output));
+        OK(mlx_closure_free(c));
+        OK(mlx_closure_free(k.inner));
+    }
+    free_all(1, &in);
+    free_all(1, &out);
+    free_all(1, &expected);
+}
+
 /* Compiled again and again, a closure is as deep as before. */
 static void compiled_many_times(void **state)
 {
@@ -329,7 +386,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(results_over_inputs), cmocka_unit_test(from_itself), cmocka_unit_test(destructors_that_call),
         cmocka_unit_test(a_closure_freed_by_its_function), cmocka_unit_test(functions_that_call_themselves), cmocka_unit_test(the_input_itself_as_result),
         cmocka_unit_test(the_array_itself_as_result),
-        cmocka_unit_test(an_input_that_changes_while_it_is_traced), cmocka_unit_test(compiled_many_times),
+        cmocka_unit_test(an_input_that_changes_while_it_is_traced), cmocka_unit_test(an_input_freed_while_it_is_used),
+        cmocka_unit_test(compiled_many_times),
         cmocka_unit_test(constants_in_any_rounding_mode),
     };
     return CLIENT_RUN(argc, argv, tests);

@@ -134,7 +134,7 @@ where
     E: From<Error>,
 {
     let c_name =
-        CString::new(name).map_err(|_| Error::new(crate::Status::Argument, "compile", format!("the name {name:?} has a zero byte")))?;
+        CString::new(name).map_err(|_| Error::new(crate::Status::Argument, "compile", format!("the name {name:?} has a zero byte; expected none")))?;
     let raw_dtypes: Vec<sys::ol_dtype> = dtypes.iter().map(|dtype| dtype.to_raw()).collect();
     let mut run = Run { build: Some(builder), n_inputs: dtypes.len(), n_outputs, failure: None };
     let description = sys::ol_builder {
