@@ -101,7 +101,7 @@ mlxc_body *mlxc_body_view(const char *function, mlxc_body *from, int32_t rank, c
         return NULL;
     for (int32_t d = 0; d < rank; d++)
         b->view.strides[d] = d < offset || from->shape[d - offset] != dims[d] || dims[d] == 1 ? 0 : from->view.strides[d - offset];
-    b->base = mlxc_body_retain(from->base ? from->base : from);
+    b->base = mlxc_body_retain(from);
     return b;
 }
 
