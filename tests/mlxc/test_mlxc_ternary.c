@@ -148,6 +148,40 @@ static void picked_values(void **state)
     free_all(1, &e);
 }
 
+/* Integers: to tens and hundreds by way of float32, half to even; to decimals not at all. */
+static void rounded_integers(void **state)
+{
+    static const int32_t in[9] = { 1234, 1250, 1350, -1250, -1251, 49, 50, 51, 2147483647 };
+    static const int32_t hundreds[9] = { 1200, 1200, 1400, -1200, -1300, 0, 0, 100, 2147483647 };
+    static const uint8_t bytes[4] = { 4, 15, 25, 255 }, tens[4] = { 0, 20, 20, 255 };     /* 260 is more than there is */
+    static const bool truth[2] = { true, false }, none[2] = { false, false };
+    const int n = 9, four = 4, two = 2;
+    mlx_array a = mlx_array_new_data(in, &n, 1, MLX_INT32), e = mlx_array_new_data(hundreds, &n, 1, MLX_INT32), r = mlx_array_new();
+    (void)state;
+    OK(mlx_round(&r, a, -2, stream));
+    array_equal_bits(r, e, "to hundreds");
+    for (int decimals = 0; decimals <= 38; decimals += 19) {
+        OK(mlx_round(&r, a, decimals, stream));
+        array_equal_bits(r, a, "to decimals");
+    }
+    OK(mlx_zeros(&e, &n, 1, MLX_INT32, stream));
+    OK(mlx_round(&r, a, -38, stream));
+    array_equal_bits(r, e, "to what is larger than all");
+    FAILS(mlx_round(&r, a, -39, stream), "expected -38 to 38");
+    FAILS(mlx_round(&r, a, 39, stream), "expected -38 to 38");
+    OK(mlx_array_set_data(&a, bytes, &four, 1, MLX_UINT8));
+    OK(mlx_array_set_data(&e, tens, &four, 1, MLX_UINT8));
+    OK(mlx_round(&r, a, -1, stream));
+    array_equal_bits(r, e, "to tens");
+    OK(mlx_array_set_data(&a, truth, &two, 1, MLX_BOOL));
+    OK(mlx_array_set_data(&e, none, &two, 1, MLX_BOOL));
+    OK(mlx_round(&r, a, -1, stream));
+    array_equal_bits(r, e, "bools");
+    free_all(1, &a);
+    free_all(1, &e);
+    free_all(1, &r);
+}
+
 /* What has a number and no arrays. */
 static void dtypes_that_are_none(void **state)
 {
@@ -172,7 +206,7 @@ static void dtypes_that_are_none(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_once_and_compiled), cmocka_unit_test(filled), cmocka_unit_test(broadcasts), cmocka_unit_test(picked_values),
+        cmocka_unit_test(at_once_and_compiled), cmocka_unit_test(filled), cmocka_unit_test(broadcasts), cmocka_unit_test(picked_values), cmocka_unit_test(rounded_integers),
         cmocka_unit_test(dtypes_that_are_none),
     };
     return CLIENT_RUN(argc, argv, tests);

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-enum { N_THREADS = 6, TOKENS = 3, HEADS = 8 };
+enum { N_THREADS = 6 };
 
 typedef struct shared {
     mlx_closure rates;
@@ -13,13 +13,8 @@ typedef struct shared {
 
 static void shared_begin(shared *s, mlx_closure rates)
 {
-    const int shape[3] = { 1, TOKENS, HEADS }, heads[1] = { HEADS };
-    uint64_t random = client_seed;
     s->rates = rates;
-    s->in[0] = array_random(&random, MLX_BFLOAT16, 3, shape);
-    s->in[1] = array_random(&random, MLX_BFLOAT16, 3, shape);
-    s->in[2] = array_random(&random, MLX_FLOAT32, 1, heads);
-    s->in[3] = array_random(&random, MLX_BFLOAT16, 1, heads);
+    seed_inputs(s->in);
     s->expected[0] = mlx_array_new();
     s->expected[1] = mlx_array_new();
     OK(mlx_sigmoid(&s->expected[0], s->in[0], stream));
