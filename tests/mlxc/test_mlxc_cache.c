@@ -4,7 +4,7 @@
 /* The applies of one closure, in use all the time, between which others come and go. */
 static void in_constant_use(void **state)
 {
-    const int n_others = fake_launches() >= 0 ? 30 : sanitized() ? 1100 : 3000;
+    const int n_others = fake_launches() >= 0 ? 30 : sanitized() ? 1300 : 3000;
     (void)state;
     for (int shapeless = 0; shapeless < 2; shapeless++) {
         int n_calls = 0, n_other_calls = 0;
