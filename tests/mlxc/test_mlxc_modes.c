@@ -137,11 +137,40 @@ static void devices(void **state)
     free_all(1, &c);
 }
 
+/* A composite runs on the GPU if any operation in it was given a stream of it. */
+static int on_both(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    int gpu_first = *(int *)payload;
+    mlx_stream on_cpu = mlx_default_cpu_stream_new();
+    mlx_array x = input_of(input, 0);
+    int code = mlx_exp(&x, x, gpu_first ? stream : on_cpu) || mlx_negative(&x, x, gpu_first ? on_cpu : stream) || mlx_vector_array_set_value(res, x);
+    mlx_array_free(x);
+    mlx_stream_free(on_cpu);
+    return code;
+}
+
+static void streams_of_both_devices(void **state)
+{
+    (void)state;
+    for (int gpu_first = 0; gpu_first < 2; gpu_first++) {
+        mlx_closure c = compiled(on_both, &gpu_first, true);
+        mlx_array in = array_f32(3, x3), out;
+        long before = fake_launches();
+        OK(apply(c, 1, &in, 1, &out));
+        OK(mlx_array_eval(out));
+        if (before >= 0)
+            assert_int_equal(fake_launches() - before, 1);
+        free_all(1, &in);
+        free_all(1, &out);
+        OK(mlx_closure_free(c));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modes), cmocka_unit_test(clearing_traces_again), cmocka_unit_test(one_trace_for_each_mix),
-        cmocka_unit_test(devices),
+        cmocka_unit_test(devices), cmocka_unit_test(streams_of_both_devices),
     };
     return CLIENT_RUN(argc, argv, tests);
 }

@@ -181,6 +181,36 @@ static void a_fixed_shape(void **state)
     OK(mlx_closure_free(c));
 }
 
+/* A constant has the shape it was made with, of any rank, and gives it to what it meets. */
+static int plus_ones(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    static const int dims[8] = { 3, 1, 2, 1, 1, 2, 1, 1 };
+    mlx_array x = input_of(input, 0), ones = mlx_array_new();
+    int code = mlx_ones(&ones, dims, *(size_t *)payload, MLX_FLOAT32, stream) || mlx_add(&x, x, ones, stream) || mlx_vector_array_set_value(res, x);
+    mlx_array_free(x);
+    mlx_array_free(ones);
+    return code;
+}
+
+static void shapes_of_constants(void **state)
+{
+    (void)state;
+    for (size_t rank = 0; rank <= 8; rank++) {
+        mlx_closure plain = mlx_closure_new_func_payload(plus_ones, &rank, NULL), c = mlx_closure_new();
+        mlx_array in = mlx_array_new_float32(41), out, e;
+        OK(mlx_compile(&c, plain, true));
+        OK(apply(plain, 1, &in, 1, &e));
+        assert_int_equal(mlx_array_ndim(e), rank);
+        OK(apply(c, 1, &in, 1, &out));
+        array_equal_bits(out, e, "as uncompiled");
+        free_all(1, &in);
+        free_all(1, &out);
+        free_all(1, &e);
+        OK(mlx_closure_free(plain));
+        OK(mlx_closure_free(c));
+    }
+}
+
 /* ---- Traces within traces ---- */
 
 /* Of the outer function's placeholder, the inner one asks for the size, which its own inputs do not tell. */
@@ -300,7 +330,8 @@ static void kept_placeholders(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_trace_for_each_shape), cmocka_unit_test(shapes_given_back), cmocka_unit_test(a_fixed_shape),
+        cmocka_unit_test(one_trace_for_each_shape), cmocka_unit_test(shapes_given_back), cmocka_unit_test(a_fixed_shape), cmocka_unit_test(shapes_of_constants),
+       
         cmocka_unit_test(an_outer_shape), cmocka_unit_test(looks_within_another), cmocka_unit_test(kept_placeholders),
     };
     return CLIENT_RUN(argc, argv, tests);

@@ -132,7 +132,15 @@ static void picked_values(void **state)
     (void)state;
     OK(mlx_clip(&r, a, l, h, stream));
     array_equal_bits(r, e, "clip");
-    FAILS(mlx_clip(&r, a, none, none, stream), "");
+    FAILS(mlx_clip(&r, a, none, none, stream), "expected one at least");
+    free_all(1, &e);
+    e = array_f32(5, (const float[]){ -1, 0.5f, 7, 0, -0.0f });
+    OK(mlx_clip(&r, a, l, none, stream));
+    array_equal_bits(r, e, "clip from below");
+    free_all(1, &e);
+    e = array_f32(5, (const float[]){ -3, 0.5f, 2, 0, -0.0f });
+    OK(mlx_clip(&r, a, none, h, stream));
+    array_equal_bits(r, e, "clip from above");
     free_all(1, &e);
     free_all(1, &a);
     a = array_f32(5, rounded_in);
@@ -182,6 +190,26 @@ static void rounded_integers(void **state)
     free_all(1, &r);
 }
 
+/* Bools are shifted as uint8. */
+static void shifted_bools(void **state)
+{
+    static const bool x[4] = { true, true, false, false }, by[4] = { true, false, true, false };
+    static const uint8_t left[4] = { 2, 1, 0, 0 }, right[4] = { 0, 1, 0, 0 };
+    const int n = 4;
+    mlx_array a = mlx_array_new_data(x, &n, 1, MLX_BOOL), b = mlx_array_new_data(by, &n, 1, MLX_BOOL), r = mlx_array_new();
+    mlx_array e = mlx_array_new_data(left, &n, 1, MLX_UINT8);
+    (void)state;
+    OK(mlx_left_shift(&r, a, b, stream));
+    array_equal_bits(r, e, "to the left");
+    OK(mlx_array_set_data(&e, right, &n, 1, MLX_UINT8));
+    OK(mlx_right_shift(&r, a, b, stream));
+    array_equal_bits(r, e, "to the right");
+    free_all(1, &a);
+    free_all(1, &b);
+    free_all(1, &r);
+    free_all(1, &e);
+}
+
 /* What has a number and no arrays. */
 static void dtypes_that_are_none(void **state)
 {
@@ -207,6 +235,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(at_once_and_compiled), cmocka_unit_test(filled), cmocka_unit_test(broadcasts), cmocka_unit_test(picked_values), cmocka_unit_test(rounded_integers),
+        cmocka_unit_test(shifted_bools),
         cmocka_unit_test(dtypes_that_are_none),
     };
     return CLIENT_RUN(argc, argv, tests);
