@@ -3,9 +3,9 @@
 # global or weak definition: were one kept by the linker for both, a machine without its instructions would die of SIGILL. Nor do
 # they call functions of the C library.
 #
-#   check_symbols.sh NM LIBRARY.so HEADER LEVEL_OBJECT…
+#   check_symbols.sh NM LIBRARY.so HEADER_FOLDER LEVEL_OBJECT…
 set -eu
-nm=$1 library=$2 header=$3
+nm=$1 library=$2 headers=$3
 shift 3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -18,10 +18,10 @@ if grep -v '^ol_' "$work/exported"; then
     failed=1
 fi
 
-# What the header declares is what is exported: its OL_API functions, and those its lists of primitives make.
+# What the headers declare is what is exported: their OL_API functions, and those their lists of primitives make.
 {
-    sed -n 's/^OL_API.*[ *]\(ol_[a-z0-9_]*\)(.*$/\1/p' "$header"
-    grep -o 'OL_\(UNARY\|BINARY\)([a-z0-9_]*)' "$header" | sed 's/.*(\(.*\))/ol_\1/' | grep -v '^ol_name$'
+    sed -n 's/^OL_API.*[ *]\(ol_[a-z0-9_]*\)(.*$/\1/p' "$headers"/*.h
+    grep -oh 'OL_\(UNARY\|BINARY\)([a-z0-9_]*)' "$headers"/*.h | sed 's/.*(\(.*\))/ol_\1/' | grep -v '^ol_name$'
 } | sort -u >"$work/declared"
 if ! diff "$work/declared" "$work/exported"; then
     echo "check_symbols: declared (<) and exported (>) differ" >&2

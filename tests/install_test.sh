@@ -12,7 +12,7 @@ fail() { echo "install_test: $*" >&2; exit 1; }
 cmake --install "$build" --prefix "$work/prefix" >"$work/install.log" 2>&1 || { cat "$work/install.log" >&2; fail "the installation failed"; }
 lib=$(dirname "$(find "$work/prefix" -name libonelaunch.so | head -n 1)")
 [ -f "$lib/libonelaunch.a" ] || fail "no static library in $lib"
-[ -f "$work/prefix/include/onelaunch.h" ] || fail "the header is not where it belongs"
+[ -f "$work/prefix/include/onelaunch.h" ] && [ -f "$work/prefix/include/onelaunch_gated_delta.h" ] || fail "the headers are not where they belong"
 
 export PKG_CONFIG_PATH="$lib/pkgconfig"
 export LD_LIBRARY_PATH="$lib${pool:+:$pool}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"

@@ -5,6 +5,8 @@
  * there the index is a link too, so the folder in which the index itself really lies is allowed as well. */
 #include "checkpoint.h"
 
+#include "gguf.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +19,7 @@
 
 #define INDEX_SUFFIX ".safetensors.index.json"
 #define FILE_SUFFIX ".safetensors"
+#define GGUF_SUFFIX ".gguf"
 enum { MAX_INDEX_BYTES = 256 * 1024 * 1024 };
 
 struct shard {
@@ -62,7 +65,8 @@ static bool open_single(checkpoint *set, st_error *error) {
     }
     set->n_shards = 1;
     set->shards[0].name = set->path;
-    if (!st_open(set->path, &set->shards[0].file, error)) {
+    st_file **file = &set->shards[0].file;
+    if (!st_map(set->path, file, error) || !(gguf_recognise((*file)->mapping, (*file)->n_bytes) ? gguf_read(*file, error) : st_read(*file, error))) {
         return false;
     }
     set->n_names = set->shards[0].file->n_tensors;
@@ -245,7 +249,7 @@ static char *only_file(const char *folder, const char *suffix, size_t *count) {
 /* In a folder: the usual names first, else the only index, else the only file. */
 static char *find_in_folder(const char *folder, st_error *error) {
     static const char *const usual[] = { "model" INDEX_SUFFIX, "model" FILE_SUFFIX };
-    size_t n_indices, n_files;
+    size_t n_indices, n_files, n_gguf;
     char *path = NULL;
     for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++) {
         if (asprintf(&path, "%s/%s", folder, usual[i]) < 0) {
@@ -258,11 +262,14 @@ static char *find_in_folder(const char *folder, st_error *error) {
         free(path);
     }
     if ((path = only_file(folder, INDEX_SUFFIX, &n_indices)) ||
-        (n_indices == 0 && (path = only_file(folder, FILE_SUFFIX, &n_files)))) {
+        (n_indices == 0 && (path = only_file(folder, FILE_SUFFIX, &n_files))) ||
+        (n_indices == 0 && n_files == 0 && (path = only_file(folder, GGUF_SUFFIX, &n_gguf)))) {
         return path;
     }
     if (n_indices > 0) {
         st_fail(error, "%s: a directory with %zu index files; name one", folder, n_indices);
+    } else if (n_files == 0 && n_gguf > 0) {
+        st_fail(error, "%s: a directory with %zu GGUF files; name one", folder, n_gguf);
     } else {
         st_fail(error, "%s: a directory with %zu safetensors files and no model" INDEX_SUFFIX "; name one", folder, n_files);
     }

@@ -1,4 +1,5 @@
-/* A checkpoint: one safetensors file, a sharded set with its index (model.safetensors.index.json), or a folder with either.
+/* A checkpoint: one safetensors or GGUF file, told by its first bytes, a sharded set of safetensors with its index
+ * (model.safetensors.index.json), or a folder with one of these.
  * Shards are opened when a tensor in them is first asked for, so the ones that hold nothing of interest are never touched. */
 #ifndef ONELAUNCH_TOOLS_CHECKPOINT_H
 #define ONELAUNCH_TOOLS_CHECKPOINT_H

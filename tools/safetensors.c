@@ -265,7 +265,7 @@ static bool read_header(st_file *file, const unsigned char *bytes, size_t n_byte
     return read_tensors(file, bytes + PREFIX_BYTES + header_bytes, n_bytes - PREFIX_BYTES - header_bytes, error);
 }
 
-static st_file *file_new(const char *path, st_error *error) {
+st_file *st_file_new(const char *path, st_error *error) {
     st_file *file = calloc(1, sizeof *file);
     if (file && (file->path = strdup(path))) {
         return file;
@@ -276,7 +276,7 @@ static st_file *file_new(const char *path, st_error *error) {
 }
 
 bool st_parse(const char *path, const void *bytes, size_t n_bytes, st_file **out, st_error *error) {
-    st_file *file = file_new(path, error);
+    st_file *file = st_file_new(path, error);
     if (!file) {
         return false;
     }
@@ -317,8 +317,8 @@ static bool map(st_file *file, int descriptor, st_error *error) {
     return true;
 }
 
-bool st_open(const char *path, st_file **out, st_error *error) {
-    st_file *file = file_new(path, error);
+bool st_map(const char *path, st_file **out, st_error *error) {
+    st_file *file = st_file_new(path, error);
     if (!file) {
         return false;
     }
@@ -329,7 +329,7 @@ bool st_open(const char *path, st_file **out, st_error *error) {
     }
     bool mapped = map(file, descriptor, error);
     close(descriptor);
-    if (!mapped || !read_header(file, file->mapping, file->n_bytes, error)) {
+    if (!mapped) {
         goto fail;
     }
     *out = file;
@@ -337,6 +337,23 @@ bool st_open(const char *path, st_file **out, st_error *error) {
 fail:
     st_close(file);
     return false;
+}
+
+bool st_read(st_file *file, st_error *error) {
+    return read_header(file, file->mapping, file->n_bytes, error);
+}
+
+bool st_open(const char *path, st_file **out, st_error *error) {
+    st_file *file;
+    if (!st_map(path, &file, error)) {
+        return false;
+    }
+    if (!st_read(file, error)) {
+        st_close(file);
+        return false;
+    }
+    *out = file;
+    return true;
 }
 
 void st_close(st_file *file) {
@@ -359,6 +376,9 @@ const st_tensor *st_find(const st_file *file, const char *name) {
 
 bool st_view(const st_file *file, const st_tensor *tensor, ol_tensor *view, st_error *error) {
     const struct dtype_row *row = dtype_row(tensor->dtype_name);
+    if (tensor->unusable) {
+        return st_fail(error, TENSOR "dtype %s %s", file->path, tensor->name, tensor->dtype_name, tensor->unusable);
+    }
     if (!row) {
         return st_fail(error, TENSOR "unknown dtype \"%.100s\"", file->path, tensor->name, tensor->dtype_name);
     }

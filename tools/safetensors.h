@@ -27,7 +27,8 @@ bool st_fail(st_error *error, const char *format, ...) __attribute__((format(pri
 typedef struct st_tensor {
     const char *name;                  /* strings and data belong to the file */
     const char *dtype_name;            /* as the header spells it: "BF16" */
-    int32_t element_bits;              /* 0 where the dtype is not known */
+    int32_t element_bits;              /* 0 where the dtype is not known, or stored in blocks */
+    const char *unusable;              /* why there is no view, to follow the dtype's name; NULL: the dtype decides */
     int32_t rank;                      /* may be above OL_MAX_RANK: shape then holds the first ones */
     int64_t shape[OL_MAX_RANK];
     int64_t n_elements;
@@ -39,7 +40,8 @@ typedef struct st_file {
     char *path;                        /* as it was given, for messages */
     st_tensor *tensors;                /* sorted by name, bytewise */
     size_t n_tensors;
-    void *header;                      /* the parsed JSON, which owns the strings */
+    void *header;                      /* the parsed JSON, which owns the strings; of a GGUF file, what gguf.c makes of its header */
+    bool is_gguf;
     void *mapping;                     /* NULL for st_parse */
     size_t n_bytes;
     uint64_t device, inode;            /* which file it is; zero for st_parse */
@@ -50,6 +52,12 @@ bool st_open(const char *path, st_file **file, st_error *error);
 /* The same for n_bytes of memory, which are borrowed until st_close. `path` is what messages call it. */
 bool st_parse(const char *path, const void *bytes, size_t n_bytes, st_file **file, st_error *error);
 void st_close(st_file *file);          /* NULL is allowed */
+/* The two halves of st_open, between which another format may be recognised: a file, mapped, without tensors; and what is in it. After
+ * a failure of st_read the file is still to be closed. */
+bool st_map(const char *path, st_file **file, st_error *error);
+bool st_read(st_file *file, st_error *error);
+/* A file without bytes, for readers; NULL, with a message, where memory ran out. */
+st_file *st_file_new(const char *path, st_error *error);
 
 /* NULL where no tensor has that name. */
 const st_tensor *st_find(const st_file *file, const char *name);

@@ -1,0 +1,15 @@
+/* The header of the gated-delta family alone, as C11 and as C++17: it brings onelaunch.h, twice for its guard. */
+#include <onelaunch_gated_delta.h>
+#include <onelaunch_gated_delta.h>
+
+int header_gated_delta(ol_device *device, const ol_tensor *projection);
+int header_gated_delta(ol_device *device, const ol_tensor *projection)
+{
+    ol_gate_options options = { OL_GATE_LOWER_BOUND, OL_GATE_RATE_LOGARITHM, OL_GATE_SUM_FLOAT32, OL_GATE_LOG_DECAY, OL_GATE_BETA_DOUBLED, OL_FLOAT32, OL_FLOAT32, 0, 0, -5.0, 0.0, 0.0 };
+    ol_composite *composite = 0;
+    ol_tensor b, a, view;
+    ol_error error;
+    return ol_gated_delta_gates_compile(device, &options, OL_BFLOAT16, OL_BFLOAT16, OL_FLOAT32, OL_BFLOAT16, &composite, &error) != OL_OK ||
+           ol_gated_delta_split(projection, OL_GATE_INTERLEAVED, 2, &b, &a, &error) != OL_OK ||
+           ol_gated_delta_heads_view(projection, -1, 2, OL_HEADS_TILED, &view, &error) != OL_OK;
+}
