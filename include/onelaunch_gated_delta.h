@@ -1,4 +1,5 @@
-/* onelaunch for gated-delta layers: the gates that models of the family compute, as composites of onelaunch.h.
+/* onelaunch for gated-delta layers: the gates that models of the family compute, as composites of onelaunch.h, and the recurrence
+ * step, which a layer runs after its projections and convolution, in one launch.
  *
  * The two functions of onelaunch.h (ol_gated_delta_rates_compile, ol_gated_delta_decay_compile) are the default of what is here: zeroed options give
  * their very bits. docs/gated-delta.md lists which model uses which option, with sources.
@@ -126,6 +127,155 @@ typedef enum ol_head_map {
  * grouped order, without a copy. Nothing is read. Errors as for ol_gated_delta_split; OL_ERROR_ARGUMENT: an axis that is not there. */
 OL_API ol_status ol_gated_delta_heads_view(const ol_tensor *tensor, int32_t axis, int64_t key_heads, ol_head_map map, ol_tensor *view,
                                            ol_error *error);
+
+/* ---- The recurrence step ---------------------------------------------------------------------------------------------------
+ *
+ * For each of N sequences, each of its T tokens and each value head, with a matrix state S of value_dim rows and key_dim columns
+ * (Yang et al., "Gated Delta Networks", 2024, eq. 10; per channel: Kimi Delta Attention, 2025):
+ *
+ *     k^ = k normalised       q^ = q normalised, times scale         of the key head that the value head reads
+ *     S  = S * decay          each column by its own decay where that is per channel
+ *     u  = beta * (v - S k^)
+ *     S  = S + u k^T
+ *     o  = S q^
+ *
+ * **One order of operations**, in float32, whatever the device, SIMD level, number of threads, batch, slot, layout or split into calls:
+ * a product and sum is one fused multiply-add where fma is written and two roundings elsewhere; subnormals are kept; NaN is canonical
+ * in what is stored.
+ *
+ *     dot(x, y) of n elements: 32 sums s[0 .. 31] = +0. x and y are continued with zeros to a multiple of 32; for each k in ascending
+ *               order s[k mod 32] = fma(x[k], y[k], s[k mod 32]). Then neighbours are added, s[i] = s[2i] + s[2i+1]: 16 sums, 8, 4, 2, 1.
+ *     1.  sum = dot(q, q), r as `norm` says, k^[i] = k[i] * r, and with q's own sum and r q^[i] = (q[i] * r) * scale
+ *     2.  beta, decay: the bits of the gates' composite; a log decay that is given goes through exp; both float32
+ *     3.  for each row v: S[v][k] = S[v][k] * decay;  m = dot(S[v], k^);  u = beta * (v[v] - m);  S[v][k] = fma(u, k^[k], S[v][k]);
+ *         o[v] = dot(S[v], q^)
+ *     4.  o is rounded once to its dtype; the state once, where it is stored: after the last token of a call, and in each
+ *         intermediate state. Within a call it is float32.
+ *
+ * So a token's result depends on its own sequence alone. A float32 state gives the same bits however the tokens are split into calls (eight
+ * calls of one token equal one of eight). A bfloat16 or float16 state is rounded at the end of each call, so equal splits
+ * give equal bits, and different splits do not. */
+
+/* What q and k are multiplied by, sum being dot(x, x); each operation is rounded to float32, rsqrt(y) is the nearest to y^-1/2. */
+typedef enum ol_delta_norm {
+    OL_DELTA_NORM_NONE = 0,            /* nothing; q^ = q * scale */
+    OL_DELTA_NORM_RSQRT = 1,           /* rsqrt(sum + epsilon): transformers, flash-linear-attention, vLLM, SGLang, FlashInfer */
+    OL_DELTA_NORM_MAXIMUM = 2,         /* 1 / maximum(sqrt(sum), epsilon): ggml's l2_norm */
+    OL_DELTA_NORM_ADDED = 3,           /* 1 / (sqrt(sum) + epsilon): TensorRT-LLM */
+    OL_DELTA_NORM_RMS = 4              /* rsqrt(sum / key_dim + epsilon) * key_dim^-1/2: mlx-lm */
+} ol_delta_norm;
+
+/* What `decay` holds. */
+typedef enum ol_delta_decay {
+    OL_DELTA_DECAY_COMPUTED = 0,       /* a: the gates are computed as `gates` says */
+    OL_DELTA_DECAY_LOGARITHM = 1,      /* the log decay, of which exp is taken */
+    OL_DELTA_DECAY_GIVEN = 2           /* the decay itself */
+} ol_delta_decay;
+
+typedef enum ol_delta_layout {
+    OL_DELTA_VALUE_KEY = 0,            /* [value_dim, key_dim]: vLLM, SGLang, FlashInfer ("pretranspose"), mlx-lm, ggml */
+    OL_DELTA_KEY_VALUE = 1             /* [key_dim, value_dim]: transformers, flash-linear-attention's default */
+} ol_delta_layout;
+
+/* Which slot numbers say that a sequence is padding. */
+typedef enum ol_delta_padding {
+    OL_DELTA_PADDING_NEGATIVE = 0,     /* those below 0: SGLang, FlashInfer */
+    OL_DELTA_PADDING_NOT_POSITIVE = 1, /* those below 1: vLLM, whose slot 0 is the null block */
+    OL_DELTA_PADDING_NONE = 2          /* none: a number below 0 is an error */
+} ol_delta_padding;
+
+#define OL_DELTA_MAX_DIM 256           /* of key_dim and value_dim */
+
+/* Zero is a good default for every field but the first five lines' ones that say no other. */
+typedef struct ol_gated_delta_options {
+    int32_t key_heads;                 /* 1 or more */
+    int32_t value_heads;               /* a multiple of key_heads; r = value_heads / key_heads */
+    int32_t key_dim, value_dim;        /* K and V: 1 to OL_DELTA_MAX_DIM each */
+    ol_dtype activation_dtype;         /* of q, k and v: float32, float16 or bfloat16, as all dtypes here */
+    ol_dtype output_dtype;             /* 0: as activation_dtype */
+    ol_dtype state_dtype;              /* 0: float32 */
+    ol_dtype update_dtype;             /* of b, or beta; 0: as activation_dtype */
+    ol_dtype decay_dtype;              /* of a, or the log decay or decay; 0: as activation_dtype */
+    ol_dtype decay_rate_dtype;         /* of A_log; 0: float32 */
+    ol_dtype decay_bias_dtype;         /* of dt_bias; 0: as activation_dtype */
+    ol_head_map head_map;              /* the key head that value head v reads: v / r, or v % key_heads */
+    ol_delta_layout state_layout;
+    ol_delta_norm norm;
+    double epsilon;                    /* of the norm, 0 or more, rounded to float32; 0: 1e-6 */
+    double scale;                      /* rounded to float32; 0: key_dim^-1/2 */
+    ol_delta_decay decay;
+    int32_t decay_per_channel;         /* not 0: a decay for each of the key_dim columns of each value head */
+    /* How beta, and the decay if it is computed, come from their inputs. `output` and `beta_dtype` must be 0 (the step takes beta in float32, after
+     * beta_rounding), beta not OL_GATE_BETA_NONE; a beta that is given is OL_GATE_BETA_RAW. Where the decay is given, what
+     * concerns it must be 0. */
+    ol_gate_options gates;
+    ol_delta_padding padding;
+    int32_t padding_output_untouched;  /* not 0: outputs of padding are left as they are; 0: they are zeros */
+} ol_gated_delta_options;
+
+/* A layer's step: options that were checked, and kernels. Immutable; any number of threads may run steps of it at once. */
+typedef struct ol_gated_delta ol_gated_delta;
+
+/* Checks the options, compiles the gates and chooses or compiles kernels. On a CPU this takes microseconds. `options` are not kept.
+ * Destroy it with ol_gated_delta_destroy; it keeps the device alive. Errors: OL_ERROR_ARGUMENT and OL_ERROR_DTYPE name the field,
+ * what it is and what was expected; OL_ERROR_MEMORY; OL_ERROR_DEVICE: the device has no such kernels. */
+OL_API ol_status ol_gated_delta_create(ol_device *device, const ol_gated_delta_options *options, ol_gated_delta **layer, ol_error *error);
+OL_API void ol_gated_delta_destroy(ol_gated_delta *layer);       /* NULL is allowed; not while a step of it runs */
+
+/* The tensors of a step. A zeroed one (no data, rank 0) is not given. Strides are any 64-bit ones, in elements, but q, k, v, the output, a state's
+ * and a per-channel input's last axis is contiguous (stride 1, unless its extent is 1). An axis of value heads may be
+ * given as two, [key_heads, r], element [k, j] being the j-th value head that reads key head k, as interleaved projections
+ * lie (ol_gated_delta_split); this is meant where [value heads] stands below.
+ *
+ * N, the number of sequences, is the extent of read_slots, write_slots, cu_seqlens (less 1), has_initial_state, accepted_tokens or
+ * token_counts, whichever are given, which must agree; where none is, that of state. */
+typedef struct ol_gated_delta_arguments {
+    ol_tensor query, key;              /* [tokens, key_heads, key_dim] */
+    ol_tensor value;                   /* [tokens, value heads, value_dim] */
+    ol_tensor update;                  /* b or beta, [tokens, value heads] */
+    ol_tensor decay;                   /* a, log decay or decay, [tokens, value heads]; per channel [tokens, value heads, key_dim] */
+    ol_tensor decay_rate;              /* A_log, or as gates.rate says, [value heads]; given where the gates take it, and only there */
+    ol_tensor decay_bias;              /* dt_bias, [value heads], per channel [value heads, key_dim], or a scalar (rank 0); only where the decay is computed */
+    ol_tensor output;                  /* [tokens, value heads, value_dim] */
+    /* The pool, [slots, value_heads, value_dim, key_dim] or [slots, value_heads, key_dim, value_dim], in one axis of heads. */
+    ol_tensor state;
+    /* Slots that sequences start from and that their states go to: [N], int32 or int64. Not given: sequence i reads slot i, and
+     * writes the slot that it reads. With two axes [N, columns], columns >= 1: the state after token t of a sequence goes to its
+     * write slot of column t (there are as many columns as the longest sequence has tokens, or more; the rest is not looked at), and it starts from the read slot
+     * of column accepted_tokens - 1, or 0 where those are not given. A table of two axes for write_slots only if update is on. */
+    ol_tensor read_slots, write_slots;
+    /* Tokens [cu_seqlens[i], cu_seqlens[i + 1]) are sequence i's: [N + 1], int32 or int64, ascending, 0 or more, at most tokens; any length, 0
+     * included. Not given: tokens / N each, which must divide. */
+    ol_tensor cu_seqlens;
+    ol_tensor has_initial_state;       /* [N], bool: where 0 the sequence starts from zeros, and its read slot is not read. Not given: all have one */
+    ol_tensor accepted_tokens;         /* [N], int32 or int64, 1 to columns; only with read_slots of two axes */
+    /* [N], int32 or int64, 0 to the sequence's length: so many of its first tokens are run, as if it had no more. That replays the
+     * accepted tokens of a speculative call from the state before it. Outputs of the rest are those of padding. Not given: all. */
+    ol_tensor token_counts;
+    /* The state after each token of each sequence: [N, T or more, value_heads, …] as a slot of the pool, in its dtype. Elements beyond a sequence's
+     * tokens are untouched. Not given: not stored. */
+    ol_tensor intermediate_states;
+    int32_t state_is_kept;             /* not 0: the pool is read and not written; write_slots are not given then */
+    /* GPUs: device memory to which the number of skipped indices is added (a slot outside of the pool, a sequence outside of
+     * the tokens, a column outside of its table: nothing is read or written for these); NULL: they are not counted. On a CPU such
+     * indices are errors, and this is not looked at. */
+    uint32_t *skipped;
+} ol_gated_delta_arguments;
+
+/* Runs the step: one launch (none where there is nothing to write), into output, state and intermediate_states. Allocates nothing.
+ *
+ * A sequence whose read slot (in its column) is a padding number is padding: its tokens' outputs are zeros or untouched, as the options say, and
+ * nothing else is read or written for it. So are outputs of tokens that belong to no sequence, or are beyond token_counts. A write slot that
+ * is a padding number drops that state. A sequence without tokens has its initial state, or zeros, put into its write slot
+ * where that is another or it has none; with write_slots of two axes nothing.
+ *
+ * Everything that the host can see is checked first, and on an error nothing has been written: dtypes (OL_ERROR_DTYPE); shapes,
+ * strides of the last axes, tokens that do not divide (OL_ERROR_SHAPE); tensors missing, or given without use (OL_ERROR_ARGUMENT); output,
+ * state or intermediate_states overlapping another tensor or themselves (OL_ERROR_OVERLAP). On a CPU that includes
+ * what indices say: slots outside of the pool, cu_seqlens that descend or pass the tokens, counts out of range
+ * (OL_ERROR_ARGUMENT); a slot that is written twice, or that one sequence writes and another reads (OL_ERROR_OVERLAP).
+ * The host's floating-point state is neither obeyed nor changed. Returns when all is written (CPU), or when the kernel is in the stream (CUDA). */
+OL_API ol_status ol_gated_delta_step(const ol_gated_delta *layer, ol_stream stream, const ol_gated_delta_arguments *arguments, ol_error *error);
 
 #ifdef __cplusplus
 }

@@ -7,6 +7,9 @@
 
 #include <stdatomic.h>
 
+struct ol_gated_delta;
+struct delta_call;
+
 typedef struct backend {
     const char *(*name)(const ol_device *device);           /* "cpu" */
     const char *(*level)(const ol_device *device);
@@ -34,6 +37,12 @@ typedef struct backend {
     ol_status (*stream_create)(ol_device *device, ol_stream *stream, ol_error *error);
     ol_status (*stream_destroy)(ol_device *device, ol_stream stream, ol_error *error);
     ol_status (*stream_synchronize)(ol_device *device, ol_stream stream, ol_error *error);
+    /* Gated-delta layers (gated_delta/layer.h). delta_prepare: backend data of a layer whose gates are compiled, in layer->prepared;
+     * NULL: the device has no such kernels. delta_release may be NULL, and takes what a failed delta_prepare left. delta_step: of
+     * checked arguments; checks what indices say where the host sees them, runs, and counts the launch. */
+    ol_status (*delta_prepare)(struct ol_gated_delta *layer, ol_error *error);
+    void (*delta_release)(struct ol_gated_delta *layer);
+    ol_status (*delta_step)(const struct delta_call *call, ol_stream stream, ol_error *error);
     void (*destroy)(ol_device *device);
 } backend;
 

@@ -119,6 +119,8 @@ static const backend cpu_backend = {
     .stream_create = cpu_stream_create,
     .stream_destroy = cpu_stream_nothing,
     .stream_synchronize = cpu_stream_nothing,
+    .delta_prepare = cpu_delta_prepare,
+    .delta_step = cpu_delta_step,
     .destroy = cpu_destroy,
 };
 

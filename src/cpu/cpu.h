@@ -3,6 +3,7 @@
  *     detect.c   which SIMD levels this machine has      threads.c  the host's parallel_for, or our own threads
  *     plan.c     shapes and strides -> loops             tile.c     one tile through the program
  *     execute.c  a replay: groups, tasks, tiles          dense.c    the short way for decode-sized replays
+ *     delta.c    a step of a gated-delta layer: tasks    delta_worker.c one thread's part of it
  *     cpu.c      the device */
 #ifndef OL_CPU_H
 #define OL_CPU_H
@@ -76,6 +77,17 @@ ol_status cpu_prepare(ol_composite *composite, const dependencies *d, ol_error *
 void cpu_release(ol_composite *composite);
 ol_status cpu_replay(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs,
                      const tensor_facts *facts, int in_place, ol_error *error);
+
+/* A part of another launch: replays a small composite on this thread, on tensors that fit it and of which none is in place, and counts
+ * nothing. cpu_replays_alone: whether it can be replayed so, which needs no memory but the stack. */
+#define ALONE_TENSORS 8
+int cpu_replays_alone(const ol_composite *composite);
+void cpu_replay_alone(const ol_composite *composite, const ol_tensor *inputs, const ol_tensor *outputs);
+
+/* delta.c: the backend's entry points for gated-delta layers */
+struct delta_call;
+ol_status cpu_delta_prepare(struct ol_gated_delta *layer, ol_error *error);
+ol_status cpu_delta_step(const struct delta_call *call, ol_stream stream, ol_error *error);
 
 /* dense.c: the replay of a few tokens, where every tensor is one contiguous run and all fit a tile. dense_prepare leaves steps
  * NULL where the composite is too large for it; false: no memory. dense_replay gives false, and has done nothing, where the

@@ -127,11 +127,12 @@ static void run_task(void *argument, size_t index)
     fpenv_end(host);
 }
 
-static void run_plan(const plan *p)
+/* alone: on this thread. */
+static void run_plan(const plan *p, int alone)
 {
     cpu_threads *threads = ((const cpu_device *)p->space.composite->device)->threads;
     int64_t n_threads = (int64_t)cpu_threads_count(threads);
-    if (n_threads > 1 && p->n_tiles > 1) {
+    if (!alone && n_threads > 1 && p->n_tiles > 1) {
         /* In integers: the host's floating-point state is still its own here. */
         int64_t task_elements = TASK_COST / ((int64_t)p->space.composite->program->cost_per_element + 1) + 1;
         int64_t n_tasks = p->n_rows * p->row_length / task_elements;
@@ -148,25 +149,25 @@ static void run_plan(const plan *p)
     fpenv_end(host);
 }
 
-static void replay_in(const ol_composite *c, const ol_tensor *inputs, const ol_tensor *outputs, int in_place, void *block)
+/* Whether anything was started: where every output is empty nothing is. */
+static int replay_in(const ol_composite *c, const ol_tensor *inputs, const ol_tensor *outputs, int in_place, int alone, void *block)
 {
     plan p;
     int launched = 0;
     plan_begin(&p, c, block);
     if (space_groups(&p.space, outputs) == 1) {
         if ((launched = plan_group(&p, inputs, outputs, p.space.order, (uint32_t)c->traced->n_outputs, 1, in_place)))
-            run_plan(&p);
+            run_plan(&p, alone);
     } else {
         for (uint32_t first = 0, n; first < (uint32_t)c->traced->n_outputs; first += n) {
             n = space_group_size(&p.space, outputs, first);
             if (plan_group(&p, inputs, outputs, p.space.order + first, n, 0, in_place)) {
-                run_plan(&p);
+                run_plan(&p, alone);
                 launched = 1;
             }
         }
     }
-    if (launched)                                  /* where every output is empty nothing is started */
-        device_count_launch(c->device);
+    return launched;
 }
 
 ol_status cpu_replay(const ol_composite *c, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs,
@@ -174,17 +175,39 @@ ol_status cpu_replay(const ol_composite *c, ol_stream stream, const ol_tensor *i
 {
     const cpu_prepared *p = c->prepared;
     (void)stream;
-    if (p->dense.steps && !in_place && dense_replay(c, inputs, outputs, facts))
-        return OL_OK;
-    if (p->plans) {
+    int launched;
+    if (p->dense.steps && !in_place && dense_replay(c, inputs, outputs, facts)) {
+        launched = 1;
+    } else if (p->plans) {
         void *block = workspace_take(p->plans);
         if (!block)
             return fail(error, OL_ERROR_MEMORY, c->operation, "no memory for a plan of %zu bytes", p->plan_bytes);
-        replay_in(c, inputs, outputs, in_place, block);
+        launched = replay_in(c, inputs, outputs, in_place, 0, block);
         workspace_give(p->plans, block);
     } else {
         _Alignas(64) char block[PLAN_STACK_BYTES];
-        replay_in(c, inputs, outputs, in_place, block);
+        launched = replay_in(c, inputs, outputs, in_place, 0, block);
     }
+    if (launched)
+        device_count_launch(c->device);
     return OL_OK;
+}
+
+int cpu_replays_alone(const ol_composite *c)
+{
+    const cpu_prepared *p = c->prepared;
+    return !p->plans && !p->tiles && c->traced->n_inputs + c->traced->n_outputs <= ALONE_TENSORS;
+}
+
+void cpu_replay_alone(const ol_composite *c, const ol_tensor *inputs, const ol_tensor *outputs)
+{
+    const cpu_prepared *p = c->prepared;
+    tensor_facts facts[ALONE_TENSORS];
+    int32_t n_inputs = c->traced->n_inputs;
+    for (int32_t i = 0; i < n_inputs + c->traced->n_outputs; i++)
+        tensor_examine(i < n_inputs ? &inputs[i] : &outputs[i - n_inputs], 0, c->operation, "tensor", i, &facts[i], NULL);
+    if (!p->dense.steps || !dense_replay(c, inputs, outputs, facts)) {
+        _Alignas(64) char block[PLAN_STACK_BYTES];
+        replay_in(c, inputs, outputs, 0, 1, block);
+    }
 }

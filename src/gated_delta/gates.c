@@ -23,7 +23,7 @@ static ol_value brought_to(ol_graph *g, ol_value x, ol_dtype dtype)
     return ol_value_dtype(g, x) == dtype ? x : ol_astype(g, x, dtype);
 }
 
-static ol_value update_rate(ol_graph *g, const ol_gate_options *o, ol_value b)
+ol_value gate_update_rate(ol_graph *g, const ol_gate_options *o, ol_value b)
 {
     ol_dtype from = ol_value_dtype(g, b), rounded = o->beta_rounding ? o->beta_rounding : from, stored = o->beta_dtype ? o->beta_dtype : rounded;
     ol_value beta;
@@ -88,7 +88,7 @@ static int build_gates(ol_graph *g, const ol_value *in, ol_value *out, void *use
         if (gate_has_input(o, (enum gate_input)i))
             inputs[i] = in[n++];
     if (gate_has_input(o, GATE_B))
-        *out++ = update_rate(g, o, inputs[GATE_B]);
+        *out++ = gate_update_rate(g, o, inputs[GATE_B]);
     ol_value gate = log_decay(g, o, interval_input(g, o, inputs[GATE_A], inputs[GATE_BIAS]), inputs[GATE_RATE]);
     if (o->output != OL_GATE_DECAY)
         *out++ = gate;

@@ -25,4 +25,7 @@ ol_status gate_options_check(const ol_gate_options *options, const char *operati
 ol_status gate_compile(ol_device *device, const ol_gate_options *options, const ol_dtype dtypes[GATE_INPUTS], const char *name,
                        ol_composite **composite, ol_error *error);
 
+/* beta of b, for builders of graphs that have no other gate. */
+ol_value gate_update_rate(ol_graph *g, const ol_gate_options *options, ol_value b);
+
 #endif
