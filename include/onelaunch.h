@@ -18,7 +18,8 @@
  * level, the thread count, the strides or the position in the tensor. docs/numerics.md has the value rules.
  *
  * Conventions. Functions return an ol_status and put results in their last pointers, untouched on failure. `ol_error *` may
- * be NULL everywhere. Strides are in elements. Nothing is printed, no state of the host is changed, no global is written.
+ * be NULL everywhere. Strides are in elements. Nothing is printed and no state of the host is changed;
+ * what the library keeps beyond its objects (a GPU's driver once loaded, compiled kernels, tables of 16-bit results) changes no result.
  * Order of this header: simple (describe, compile, replay), then devices and options, then text, introspection. */
 #ifndef ONELAUNCH_H
 #define ONELAUNCH_H

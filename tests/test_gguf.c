@@ -122,7 +122,7 @@ static void versions_and_counts(void **state) {
     head(&one, 3, 0, UINT64_MAX);
     expect(&one, "all keys there are", "truncated: the file ends within a key");
     head(&one, 3, 1, 0);
-    put(&one, 0, 64);
+    put(&one, 0, 8);
     expect(&one, "zeros", "a tensor's name has 0 bytes, expected 1 to 65535");
 }
 

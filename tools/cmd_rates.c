@@ -354,6 +354,40 @@ struct verdict {
     uint64_t launches;
 };
 
+/* What is not plain to see: options, and what a GGUF file's weights are. */
+static void print_notes(const struct job *job) {
+    const rates_layer *layer = &job->layers[0];
+    const st_file *file = layer->source[RATES_DT_BIAS].file;
+    const char *architecture = gguf_string(file, "general.architecture");
+    char buffer[RATES_GATES_TEXT];
+    const char *text = rates_gates_text(&job->options.gates, buffer);
+    if (*text) {
+        printf("%s\n", text);
+    }
+    if (file->is_gguf) {
+        printf("GGUF");
+        if (architecture) {
+            printf(", architecture ");
+            cli_put(stdout, architecture);
+        }
+        printf(layer->options.rate == OL_GATE_RATE_NEGATED ? ": its rates are -exp(A_log), taken as they are\n" : "\n");
+        if (architecture && strncmp(architecture, "qwen35", 6) == 0) {
+            printf(job->options.gates.weights == OL_HEADS_TILED
+                       ? "Its heads are tiled, as files of this architecture have them; a, b and the results are grouped\n"
+                       : "Its heads are tiled, as files of this architecture have them: a, b and the results are taken to be, too\n"
+                         "(--head-map tiled: they are grouped, as transformers has them)\n");
+        }
+    }
+    printf("\n");
+}
+
+/* With the first row: a run that fails before it has nothing to head. */
+static void print_heading(const struct job *job) {
+    printf("%s (%s), %s\n", ol_device_name(job->device), ol_device_level(job->device), job->options.composed ? "composed path" : "replay");
+    print_notes(job);
+    printf(header, job->options.gates.options.output == OL_GATE_LOG_DECAY ? "log decay" : "decay");
+}
+
 static bool do_layer(struct job *job, size_t index, bool named, struct verdict *verdict, st_error *error) {
     const rates_layer *layer = &job->layers[index];
     struct results results = { 0 }, others = { 0 };
@@ -361,6 +395,9 @@ static bool do_layer(struct job *job, size_t index, bool named, struct verdict *
     bool ok = run_layer(job->device, &job->options, layer, &results, &others, &measured, error);
     if (ok) {
         cli_progress_clear(&job->progress);
+        if (index == 0) {
+            print_heading(job);
+        }
         print_row(layer, &measured, named, job->options.no_verify ? "-" : measured.equal ? "yes" : "NO");
         verdict->n_unequal += !measured.equal;
         verdict->n_launches += !job->options.composed && measured.launches != 1 && layer->tokens > 0;
@@ -400,33 +437,6 @@ static int finish(struct job *job, const struct verdict *verdict) {
     return CLI_OK;
 }
 
-/* What is not plain to see: options, and what a GGUF file's weights are. */
-static void print_notes(const struct job *job) {
-    const rates_layer *layer = &job->layers[0];
-    const st_file *file = layer->source[RATES_DT_BIAS].file;
-    const char *architecture = gguf_string(file, "general.architecture");
-    char buffer[RATES_GATES_TEXT];
-    const char *text = rates_gates_text(&job->options.gates, buffer);
-    if (*text) {
-        printf("%s\n", text);
-    }
-    if (file->is_gguf) {
-        printf("GGUF");
-        if (architecture) {
-            printf(", architecture ");
-            cli_put(stdout, architecture);
-        }
-        printf(layer->options.rate == OL_GATE_RATE_NEGATED ? ": its rates are -exp(A_log), taken as they are\n" : "\n");
-        if (architecture && strncmp(architecture, "qwen35", 6) == 0) {
-            printf(job->options.gates.weights == OL_HEADS_TILED
-                       ? "Its heads are tiled, as files of this architecture have them; a, b and the results are grouped\n"
-                       : "Its heads are tiled, as files of this architecture have them: a, b and the results are taken to be, too\n"
-                         "(--head-map tiled: they are grouped, as transformers has them)\n");
-        }
-    }
-    printf("\n");
-}
-
 static int run(struct job *job) {
     st_error error;
     struct verdict verdict = { 0 };
@@ -442,9 +452,6 @@ static int run(struct job *job) {
         return CLI_MISS;
     }
     bool named = needs_names(job->layers, job->n_layers);
-    printf("%s (%s), %s\n", ol_device_name(job->device), ol_device_level(job->device), job->options.composed ? "composed path" : "replay");
-    print_notes(job);
-    printf(header, job->options.gates.options.output == OL_GATE_LOG_DECAY ? "log decay" : "decay");
     cli_progress_begin(&job->progress);
     for (size_t i = 0; i < job->n_layers; i++) {
         cli_progress_show(&job->progress, (int64_t)i, (int64_t)job->n_layers, job->layers[i].prefix);

@@ -1,6 +1,6 @@
 /* Array handles: making, assigning, asking what they are. */
-#include "body.h"
 #include "report.h"
+#include "tape.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static mlx_array handle_of(const char *function, mlxc_body *b)
 static int assign_copy(const char *function, mlx_array *arr, const void *data, mlx_dtype dtype)
 {
     if (!arr)
-        return mlxc_report(function, "the place for the result is NULL");
+        return mlxc_report_no_place(function);
     return mlxc_array_assign(function, arr, copy_of(function, data, NULL, 0, dtype));
 }
 
@@ -100,7 +100,7 @@ mlx_array mlx_array_new_data(const void *data, const int *shape, int dim, mlx_dt
 int mlx_array_set_data(mlx_array *arr, const void *data, const int *shape, int dim, mlx_dtype dtype)
 {
     if (!arr)
-        return mlxc_report(__func__, "the place for the result is NULL");
+        return mlxc_report_no_place(__func__);
     return mlxc_array_assign(__func__, arr, copy_of(__func__, data, shape, dim, dtype));
 }
 
@@ -139,32 +139,50 @@ int mlx_array_free(mlx_array a)
 int mlx_array_set(mlx_array *arr, const mlx_array src)
 {
     if (!arr)
-        return mlxc_report(__func__, "the place for the result is NULL");
+        return mlxc_report_no_place(__func__);
     mlxc_body *b = mlxc_array_body(__func__, "the source", src);
     return b ? mlxc_array_assign(__func__, arr, mlxc_body_retain(b)) : 1;
 }
 
-/* ---- Asking ------------------------------------------------------------------------------------------------------------- */
+/* ---- Asking: the name of a getter, what it tells of a placeholder, and the answer ------------------------------------------ */
 
-#define ASK(type, name, none, value) \
-    type mlx_array_##name(const mlx_array arr) { mlxc_body *b = mlxc_array_body(__func__, "the array", arr); return b ? (value) : (none); }
-ASK(mlx_dtype, dtype, MLX_BOOL, mlxc_dtype_out(b->view.dtype))
-ASK(size_t, ndim, 0, (size_t)b->view.rank)
-ASK(const int *, shape, NULL, b->shape)
-ASK(const size_t *, strides, NULL, b->strides)
-ASK(size_t, size, 0, b->n_elements)
-ASK(size_t, nbytes, 0, b->n_elements * ol_dtype_size(b->view.dtype))
-ASK(size_t, itemsize, 0, ol_dtype_size(b->view.dtype))
+#define ASK(type, name, detail, none, value) \
+    type mlx_array_##name(const mlx_array arr) \
+    { \
+        mlxc_body *b = mlxc_array_body(__func__, "the array", arr); \
+        return b && !mlxc_tape_ask(__func__, b, detail) ? (value) : (none); \
+    }
+ASK(size_t, ndim, MLXC_RANKS, 0, (size_t)b->view.rank)
+ASK(const int *, shape, MLXC_SHAPES, NULL, b->shape)
+ASK(const size_t *, strides, MLXC_SHAPES, NULL, b->strides)
+ASK(size_t, size, MLXC_SHAPES, 0, b->n_elements)
+ASK(size_t, nbytes, MLXC_SHAPES, 0, b->n_elements * ol_dtype_size(b->view.dtype))
 #undef ASK
+
+/* Every trace depends on dtypes, so a placeholder answers these for good. */
+mlx_dtype mlx_array_dtype(const mlx_array arr)
+{
+    mlxc_body *b = mlxc_array_body(__func__, "the array", arr);
+    return b ? mlxc_dtype_out(b->view.dtype) : MLX_BOOL;
+}
+
+size_t mlx_array_itemsize(const mlx_array arr)
+{
+    mlxc_body *b = mlxc_array_body(__func__, "the array", arr);
+    return b ? ol_dtype_size(b->view.dtype) : 0;
+}
 
 int mlx_array_dim(const mlx_array arr, int dim)
 {
     mlxc_body *b = mlxc_array_body(__func__, "the array", arr);
-    if (!b)
+    if (!b || mlxc_tape_ask(__func__, b, MLXC_SHAPES))
         return 0;
-    if (dim < -b->view.rank || dim >= b->view.rank)
-        return mlxc_report(__func__, "dimension %d of an array of rank %d", dim, (int)b->view.rank), 0;
-    return b->shape[dim < 0 ? dim + b->view.rank : dim];
+    int rank = (int)b->view.rank;
+    if (rank == 0)
+        return mlxc_report(__func__, "dimension %d of an array of rank 0 was asked for; expected an array that has dimensions", dim), 0;
+    if (dim < -rank || dim >= rank)
+        return mlxc_report(__func__, "dimension %d of an array of rank %d was asked for; expected %d to %d", dim, rank, -rank, rank - 1), 0;
+    return b->shape[dim < 0 ? dim + rank : dim];
 }
 
 int mlx_array_eval(mlx_array arr)

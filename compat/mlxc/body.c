@@ -2,6 +2,7 @@
  * size that is one trip to the allocator's cache of this thread, so there are no free lists here. */
 #include "body.h"
 
+#include "last_call.h"
 #include "report.h"
 
 #include <stdlib.h>
@@ -91,7 +92,7 @@ mlxc_body *mlxc_body_view(const char *function, mlxc_body *from, int32_t rank, c
         int to[OL_MAX_RANK];
         for (int32_t d = 0; d < rank; d++)
             to[d] = (int)dims[d];
-        mlxc_report(function, "shape %s does not broadcast to %s", mlxc_shape_to_text(&first, from->view.rank, from->shape),
+        mlxc_report(function, "shape %s does not broadcast to %s; expected extents that are equal, or 1", mlxc_shape_to_text(&first, from->view.rank, from->shape),
                     mlxc_shape_to_text(&second, rank, to));
         return NULL;
     }
@@ -100,7 +101,7 @@ mlxc_body *mlxc_body_view(const char *function, mlxc_body *from, int32_t rank, c
         return NULL;
     for (int32_t d = 0; d < rank; d++)
         b->view.strides[d] = d < offset || from->shape[d - offset] != dims[d] || dims[d] == 1 ? 0 : from->view.strides[d - offset];
-    b->base = mlxc_body_retain(from->base ? from->base : from);
+    b->base = mlxc_body_retain(from);
     return b;
 }
 
@@ -119,10 +120,6 @@ void mlxc_body_release(mlxc_body *b)
     free(b->copied);
     free(atomic_load_explicit(&b->dense, memory_order_relaxed));
     mlxc_body *base = b->base;
-    void (*dtor)(void *) = b->dtor;
-    void *managed = b->managed;
-    free(b);
-    if (dtor)
-        dtor(managed);
-    mlxc_body_release(base);
+    mlxc_last_call(b, b->dtor, b->managed);
+    mlxc_body_release(base);           /* which has no base itself */
 }

@@ -26,7 +26,8 @@ struct mlxc_body {
 
     mlxc_body *base;                   /* a view: the body that has the memory, itself no view; else NULL */
     _Atomic(void *) host;              /* the address in host memory; NULL: on the GPU only */
-    _Atomic(void *) dense;             /* a view: its elements row-major in memory of its own, once a client asked; else NULL */
+    _Atomic(void *) dense;             /* its elements row-major in memory of its own, once a client asked for a view's, or for bools of
+                                        * the client's memory that are neither 0 nor 1; else NULL */
     _Atomic(void *) device;            /* the address in the GPU's memory; NULL: not there */
     size_t n_device_bytes;
     mlxc_engine *gpu;                  /* whose memory that is */
@@ -57,7 +58,7 @@ mlxc_body *mlxc_body_new_host(const char *function, ol_dtype dtype, int32_t rank
 mlxc_body *mlxc_body_new_bare(const char *function, ol_dtype dtype, int32_t rank, const int64_t *dims);
 /* On an engine, of the shape and dtype of a bare one: what a replay makes, and so what is quick. */
 mlxc_body *mlxc_body_new_like(const char *function, const mlxc_body *bare, mlxc_engine *e);
-/* `from` repeated to a shape that it broadcasts to. */
+/* `from`, itself no view, repeated to a shape that it broadcasts to. */
 mlxc_body *mlxc_body_view(const char *function, mlxc_body *from, int32_t rank, const int64_t *dims);
 mlxc_body *mlxc_body_retain(mlxc_body *b);
 void mlxc_body_release(mlxc_body *b);                                      /* NULL is allowed */

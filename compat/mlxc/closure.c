@@ -2,11 +2,13 @@
 #include "closure.h"
 
 #include "cache.h"
+#include "last_call.h"
 #include "nesting.h"
 #include "report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Calls within calls; a closure that applies itself would use up the stack. */
 #define MAX_DEPTH 200
@@ -45,13 +47,16 @@ void mlxc_function_release(mlxc_function *f)
 {
     if (!f || atomic_fetch_sub_explicit(&f->references, 1, memory_order_acq_rel) != 1)
         return;
-    mlxc_function last = *f;
+    mlxc_function *compiled = f->compiled;
+    mlxc_count *next = atomic_load(&f->counts);
     if (atomic_load(&f->has_plans))
         mlxc_cache_forget(f->serial);
-    free(f);
-    if (last.dtor)
-        last.dtor(last.payload);
-    mlxc_function_release(last.compiled);
+    for (mlxc_count *c = next; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    mlxc_last_call(f, f->dtor, f->payload);
+    mlxc_function_release(compiled);   /* which compiles none itself */
 }
 
 int mlxc_closure_assign(const char *function, mlx_closure *c, mlxc_function *f)
@@ -87,7 +92,7 @@ static mlx_closure handle_of(const char *function, const mlxc_function *like, vo
 {
     mlx_closure c = { NULL };
     if (!like->plain && !like->unary && !like->with_payload) {
-        mlxc_report(function, "the function is NULL");
+        mlxc_report(function, "the function is NULL; expected one to call");
         return c;
     }
     mlxc_function *f = mlxc_function_new(function, like);
@@ -114,7 +119,7 @@ mlx_closure mlx_closure_new_unary(int (*fun)(mlx_array *, const mlx_array))
 int mlx_closure_set(mlx_closure *c, const mlx_closure src)
 {
     if (!c)
-        return mlxc_report(__func__, "the place for the result is NULL");
+        return mlxc_report_no_place(__func__);
     mlxc_function *f = mlxc_function_of(__func__, "the source", src);
     return f ? mlxc_closure_assign(__func__, c, mlxc_function_retain(f)) : 1;
 }
@@ -159,27 +164,30 @@ static int call_unary(const char *function, mlxc_function *f, mlxc_vector *input
     return code;
 }
 
-/* Says why too: a handler may keep the last message only. */
+#define WHY "; the last error in it was: "
+
+/* Says why too: a handler may keep the last message only. Of calls within calls, the reason of the innermost. */
 static void report_call(const char *function, int code)
 {
-    char cause[400];
-    int n = snprintf(cause, sizeof cause, "%s", mlxc_last_message());
-    const char *before = n > 0 ? "; the last error in it was: " : "";
+    char cause[MLXC_MAX_MESSAGE / 2];
+    const char *last = mlxc_last_message(), *of_inner = strstr(last, WHY);
+    snprintf(cause, sizeof cause, "%s", of_inner ? of_inner + strlen(WHY) : last);
+    const char *before = *cause ? WHY : "";
     if (code != 0)
-        mlxc_report(function, "the closure's function returned %d%s%s", code, before, cause);
+        mlxc_report(function, "the closure's function returned %d; expected 0%s%s", code, before, cause);
     else
-        mlxc_report(function, "the closure's function returned 0 and set no output%s%s", before, cause);
+        mlxc_report(function, "the closure's function returned 0 and set no output; expected one array at least%s%s", before, cause);
 }
 
 mlxc_vector *mlxc_function_call(const char *function, mlxc_function *f, mlxc_vector *input)
 {
     mlx_vector_array out = { NULL };
     if (f->unary && input->n != 1) {
-        mlxc_report(function, "%zu arrays were given to a function of one", input->n);
+        mlxc_report(function, "%zu arrays were given to a function of one array; expected one", input->n);
         return NULL;
     }
     if (!mlxc_nesting_enter(&nesting, MLXC_FRAME, MAX_DEPTH)) {
-        mlxc_report(function, "closures apply each other %d deep; does one apply itself?", MAX_DEPTH);
+        mlxc_report(function, "closures apply each other %d deep; expected fewer: does one apply itself?", MAX_DEPTH);
         return NULL;
     }
     *mlxc_last_message() = '\0';
@@ -201,7 +209,7 @@ mlxc_vector *mlxc_function_apply(const char *function, mlxc_function *f, mlxc_ve
 int mlx_closure_apply(mlx_vector_array *res, mlx_closure cls, const mlx_vector_array input)
 {
     if (!res)
-        return mlxc_report(__func__, "the place for the result is NULL");
+        return mlxc_report_no_place(__func__);
     mlxc_function *f = mlxc_function_of(__func__, "the closure", cls);
     mlxc_vector *in = f ? mlxc_vector_of(__func__, "the input", input) : NULL;
     if (!in)

@@ -6,6 +6,13 @@
 
 #include "mlx/c/closure.h"
 
+/* How many outputs a function set for so many inputs. */
+typedef struct mlxc_count mlxc_count;
+struct mlxc_count {
+    mlxc_count *next;
+    size_t n_inputs, n_outputs;
+};
+
 typedef struct mlxc_function mlxc_function;
 struct mlxc_function {
     atomic_size_t references;
@@ -17,7 +24,8 @@ struct mlxc_function {
     void (*dtor)(void *);
     mlxc_function *compiled;           /* of a compiled closure: the function that it compiles; the four above are not set then */
     int is_shapeless;
-    atomic_uint_least64_t counts;      /* of the inputs it was last given when compiled, and above 32 bits of the outputs it set; 0: none yet */
+    _Atomic(mlxc_count *) counts;      /* what it set when compiled: an entry for each number of inputs, only ever added */
+    atomic_int detail;                 /* an mlxc_detail: what its traces so far depend on */
     atomic_int has_plans;              /* whether plans of it may be in the cache */
 };
 
@@ -31,9 +39,9 @@ int mlxc_closure_assign(const char *function, mlx_closure *c, mlxc_function *f);
 
 /* Calls the function itself. NULL after a report, else what it set: one array at least. */
 mlxc_vector *mlxc_function_call(const char *function, mlxc_function *f, mlxc_vector *input);
-/* Checks that f has set as many arrays as before, when it was last given as many. */
+/* Checks that f has set as many arrays as the first time that it was given as many inputs, and remembers that. */
 int mlxc_function_check_count(const char *function, mlxc_function *f, size_t n_inputs, size_t n_outputs);
-/* Applies a compiled closure (compile.c). */
+/* Applies a compiled closure (compiled.c). */
 mlxc_vector *mlxc_compiled_apply(const char *function, mlxc_function *f, mlxc_vector *input);
 /* Applies either. */
 mlxc_vector *mlxc_function_apply(const char *function, mlxc_function *f, mlxc_vector *input);

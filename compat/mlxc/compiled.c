@@ -1,7 +1,9 @@
 /* Compiled closures: find the plan for the inputs at hand, or trace the function and make it; then run it.
  *
- * A plan belongs to the function that was compiled, not to the compiled closure, so that compiling again costs no trace. Threads that
- * miss at once each trace, and the first plan is kept: making one wait for the other's callback could lock up both. */
+ * A plan belongs to the function that was compiled, not to the compiled closure, so that compiling again costs no trace. A shapeless one
+ * is kept by dtypes alone, unless the function looked at ranks or shapes while it was traced: from then on its plans are kept by
+ * these too. Threads that miss at once each trace, and the first plan is kept: making one wait for the other's callback could lock up
+ * both. */
 #include "cache.h"
 #include "closure.h"
 #include "report.h"
@@ -17,7 +19,7 @@
 static atomic_int mode = MLX_COMPILE_MODE_ENABLED;
 static atomic_uint_least64_t last_trace;
 
-/* ---- Keys: the function's serial, whether shapeless, and for each input its dtype, and unless shapeless its rank and extents ---- */
+/* ---- Keys: the function's serial, the detail, and for each input its dtype, and as the detail says its rank and extents ---- */
 
 typedef struct plan_key {
     size_t n_bytes;
@@ -25,31 +27,30 @@ typedef struct plan_key {
     _Alignas(8) unsigned char few[FEW_BYTES];
 } plan_key;
 
-static size_t key_size(const mlxc_vector *input, int is_shapeless)
+static size_t key_size(const mlxc_vector *input, mlxc_detail detail)
 {
-    size_t n = sizeof(uint64_t) + 1;
-    for (size_t i = 0; i < input->n; i++)
-        n += is_shapeless ? 1 : 2 + (size_t)input->items[i]->view.rank * sizeof(int);
+    size_t n = sizeof(uint64_t) + 1 + input->n * (detail == MLXC_DTYPES ? 1 : 2);
+    for (size_t i = 0; detail == MLXC_SHAPES && i < input->n; i++)
+        n += (size_t)input->items[i]->view.rank * sizeof(int);
     return n;
 }
 
-static int key_make(const char *function, plan_key *key, const mlxc_function *f, const mlxc_vector *input, int is_shapeless)
+static int key_make(const char *function, plan_key *key, const mlxc_function *f, const mlxc_vector *input, mlxc_detail detail)
 {
-    key->n_bytes = key_size(input, is_shapeless);
+    key->n_bytes = key_size(input, detail);
     key->bytes = key->n_bytes <= sizeof key->few ? key->few : malloc(key->n_bytes);
     if (!key->bytes)
         return mlxc_report_memory(function);
     unsigned char *to = key->bytes;
     memcpy(to, &f->serial, sizeof f->serial);
     to += sizeof f->serial;
-    *to++ = (unsigned char)is_shapeless;
+    *to++ = (unsigned char)detail;
     for (size_t i = 0; i < input->n; i++) {
         const mlxc_body *b = input->items[i];
-        size_t n_bytes = (size_t)b->view.rank * sizeof *b->shape;
+        size_t n_bytes = detail == MLXC_SHAPES ? (size_t)b->view.rank * sizeof *b->shape : 0;
         *to++ = (unsigned char)b->view.dtype;
-        if (is_shapeless)
-            continue;
-        *to++ = (unsigned char)b->view.rank;
+        if (detail >= MLXC_RANKS)
+            *to++ = (unsigned char)b->view.rank;
         memcpy(to, b->shape, n_bytes);
         to += n_bytes;
     }
@@ -64,17 +65,29 @@ static void key_free(plan_key *key)
 
 /* ---- Tracing ------------------------------------------------------------------------------------------------------------------- */
 
+static const mlxc_count *find_count(const mlxc_count *c, size_t n_inputs)
+{
+    while (c && c->n_inputs != n_inputs)
+        c = c->next;
+    return c;
+}
+
 int mlxc_function_check_count(const char *function, mlxc_function *f, size_t n_inputs, size_t n_outputs)
 {
-    uint64_t counts = (uint64_t)(n_inputs & UINT32_MAX) | (uint64_t)n_outputs << 32;
-    uint64_t before = atomic_load_explicit(&f->counts, memory_order_relaxed);
-    if (before == counts)
-        return 0;
-    if (before == 0 || (uint32_t)before != (uint32_t)counts) {
-        atomic_store_explicit(&f->counts, counts, memory_order_relaxed);
-        return 0;
+    mlxc_count *first = atomic_load(&f->counts), *made = NULL;
+    const mlxc_count *before;
+    while (!(before = find_count(first, n_inputs))) {
+        if (!made && !(made = malloc(sizeof *made)))
+            return mlxc_report_memory(function);
+        *made = (mlxc_count){ first, n_inputs, n_outputs };
+        if (atomic_compare_exchange_strong(&f->counts, &first, made))
+            return 0;
     }
-    return mlxc_report(function, "the closure's function set %zu outputs; of as many inputs it set %zu before", n_outputs, (size_t)(before >> 32));
+    free(made);                        /* another thread was quicker */
+    if (before->n_outputs == n_outputs)
+        return 0;
+    return mlxc_report(function, "the closure's function set %zu outputs; expected %zu, as it set before when given %zu inputs", n_outputs,
+                       before->n_outputs, n_inputs);
 }
 
 static mlxc_vector *make_placeholders(const char *function, mlxc_tape *t, const mlxc_vector *input)
@@ -100,7 +113,8 @@ static mlxc_vector *make_placeholders(const char *function, mlxc_tape *t, const 
     return v;
 }
 
-static mlxc_plan *trace(const char *function, mlxc_function *f, const mlxc_vector *input)
+/* *asked: what the plan depends on; *is_for_once: whether it holds within the traces around this one alone. */
+static mlxc_plan *trace(const char *function, mlxc_function *f, const mlxc_vector *input, mlxc_detail *asked, int *is_for_once)
 {
     mlxc_plan *p = NULL;
     mlxc_tape *t = calloc(1, sizeof *t);
@@ -122,6 +136,8 @@ static mlxc_plan *trace(const char *function, mlxc_function *f, const mlxc_vecto
         mlxc_plan_release(p);
         p = NULL;
     }
+    *asked = t->asked;
+    *is_for_once = t->is_for_once;
     mlxc_vector_destroy(out);
     mlxc_vector_destroy(placeholders);
     mlxc_tape_destroy(t);
@@ -136,17 +152,44 @@ static mlxc_vector *copy_of(const char *function, const mlxc_vector *v)
     return mlxc_vector_new(function, v->items, v->n);
 }
 
+static void raise_detail(mlxc_function *f, int asked)
+{
+    int now = atomic_load(&f->detail);
+    while (now < asked && !atomic_compare_exchange_weak(&f->detail, &now, asked))
+        ;
+}
+
+/* The key is of the detail given, and becomes one of what the trace depends on, where that is more. */
+static mlxc_plan *make(const char *function, mlxc_function *f, const mlxc_vector *input, mlxc_detail detail, plan_key *key)
+{
+    mlxc_detail asked = MLXC_DTYPES;
+    int is_for_once = 0;
+    mlxc_plan *p = trace(function, f, input, &asked, &is_for_once);
+    if (!p || is_for_once)
+        return p;
+    raise_detail(f, asked);
+    if (asked > detail) {
+        key_free(key);
+        if (key_make(function, key, f, input, asked)) {
+            mlxc_plan_release(p);
+            return NULL;
+        }
+    }
+    atomic_store(&f->has_plans, 1);
+    mlxc_cache_add(key->bytes, key->n_bytes, p);
+    return p;
+}
+
 /* Where the function is called, which may change the vector that it was applied to or free it, *kept is a copy of that. */
 static mlxc_plan *find_or_make(const char *function, mlxc_function *f, const mlxc_vector *input, int is_shapeless, mlxc_vector **kept)
 {
     plan_key key;
-    if (key_make(function, &key, f, input, is_shapeless))
+    mlxc_detail detail = is_shapeless ? (mlxc_detail)atomic_load_explicit(&f->detail, memory_order_relaxed) : MLXC_SHAPES;
+    if (key_make(function, &key, f, input, detail))
         return NULL;
     mlxc_plan *p = mlxc_cache_find(key.bytes, key.n_bytes);
-    if (!p && (*kept = copy_of(function, input)) && (p = trace(function, f, *kept))) {
-        atomic_store(&f->has_plans, 1);
-        mlxc_cache_add(key.bytes, key.n_bytes, p);
-    }
+    if (!p && (*kept = copy_of(function, input)))
+        p = make(function, f, *kept, detail, &key);
     key_free(&key);
     return p;
 }
@@ -183,8 +226,9 @@ mlxc_vector *mlxc_compiled_apply(const char *function, mlxc_function *compiled, 
         if (mlxc_check_placeholder(function, input->items[i]))
             return NULL;
     if (now == MLX_COMPILE_MODE_DISABLED || is_traced(input)) {
+        size_t n_inputs = input->n;    /* the function may free the vector */
         mlxc_vector *out = mlxc_function_apply(function, f, input);
-        if (out && mlxc_function_check_count(function, f, input->n, out->n)) {
+        if (out && mlxc_function_check_count(function, f, n_inputs, out->n)) {
             mlxc_vector_destroy(out);
             out = NULL;
         }
@@ -201,7 +245,7 @@ mlxc_vector *mlxc_compiled_apply(const char *function, mlxc_function *compiled, 
 int mlx_compile(mlx_closure *res, const mlx_closure fun, bool shapeless)
 {
     if (!res)
-        return mlxc_report(__func__, "the place for the result is NULL");
+        return mlxc_report_no_place(__func__);
     mlxc_function *f = mlxc_function_of(__func__, "the closure", fun);
     if (f && f->compiled)                               /* compiled anew: what it was compiled from */
         f = f->compiled;

@@ -30,6 +30,13 @@ mlx_dtype mlxc_dtype_out(ol_dtype dtype)
     return (mlx_dtype)from_core[dtype];
 }
 
+static int too_large(const char *function, const int *shape, size_t n_dimensions, ol_dtype dtype)
+{
+    mlxc_shape_text text;
+    return mlxc_report(function, "shape %s of %s was given; expected fewer than 2^63 bytes", mlxc_shape_to_text(&text, (int32_t)n_dimensions, shape),
+                       ol_dtype_name(dtype));
+}
+
 int mlxc_shape_in(const char *function, const int *shape, size_t n_dimensions, ol_dtype dtype, int64_t dims[OL_MAX_RANK])
 {
     int64_t n_bytes = (int64_t)ol_dtype_size(dtype);
@@ -46,7 +53,7 @@ int mlxc_shape_in(const char *function, const int *shape, size_t n_dimensions, o
     }
     for (size_t d = 0; d < n_dimensions && !is_empty; d++)
         if (__builtin_mul_overflow(n_bytes, dims[d], &n_bytes))
-            return mlxc_report(function, "the shape has more bytes than 63 bits count");
+            return too_large(function, shape, n_dimensions, dtype);
     return 0;
 }
 

@@ -99,10 +99,10 @@ static mlxc_body *perform(const request *r)
 static int prepare(request *r, const char *function, mlxc_operation operation, int32_t parameter, const mlx_array *res, const mlx_array *handles,
                    int n, mlx_stream s)
 {
-    static const char *const names[MAX_OPERANDS] = { "operand 1", "operand 2", "operand 3" };
+    static const char *const names[MAX_OPERANDS] = { "input 0", "input 1", "input 2" };
     *r = (request){ .function = function, .operation = operation, .parameter = parameter, .n_operands = n };
     if (!res)
-        return mlxc_report(function, "the place for the result is NULL");
+        return mlxc_report_no_place(function);
     for (int i = 0; i < n; i++)
         if (!(r->operands[i] = mlxc_array_body(function, names[i], handles[i])))
             return 1;
@@ -199,7 +199,7 @@ static int fill(const char *function, mlx_array *res, const int *shape, size_t r
     ol_dtype d;
     int64_t dims[OL_MAX_RANK];
     if (!res)
-        return mlxc_report(function, "the place for the result is NULL");
+        return mlxc_report_no_place(function);
     if (mlxc_dtype_in(function, dtype, &d) || mlxc_shape_in(function, shape, rank, d, dims) || !mlxc_engine_of_stream(function, s))
         return 1;
     mlxc_body *value = mlxc_body_new_host(function, d, 0, dims);

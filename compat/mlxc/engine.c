@@ -40,7 +40,7 @@ static int open_gpu(const char *name, mlxc_engine *e, ol_error *error)
     const char *digits = name[4] ? name + 5 : "0";
     size_t n = strlen(digits);
     if (n == 0 || n > 4 || strspn(digits, "0123456789") != n)
-        return refuse(error, "%s was given; expected cuda:0, cuda:1, …", name);
+        return refuse(error, "%.200s was given; expected cuda, or cuda:N with the number of a GPU", name);
     if (ol_device_cuda(atoi(digits), NULL, &e->device, error) != OL_OK)
         return 1;
     if (ol_stream_create(e->device, &e->stream, error) != OL_OK) {
@@ -51,6 +51,16 @@ static int open_gpu(const char *name, mlxc_engine *e, ol_error *error)
     return 0;
 }
 
+static int refuse_level(const char *name, ol_error *error)
+{
+    char known[128] = "";
+    size_t n = 0;
+    const char *level;
+    for (ol_cpu_level l = OL_CPU_AUTO; (level = ol_cpu_level_name(++l)) && n < sizeof known;)
+        n += (size_t)snprintf(known + n, sizeof known - n, "%scpu:%s", n ? ", " : "", level);
+    return refuse(error, "%.200s was given; expected cpu, or a SIMD level: %s", name, known);
+}
+
 static int open_cpu(const char *name, mlxc_engine *e, ol_error *error)
 {
     ol_cpu_options options = { .level = OL_CPU_AUTO };
@@ -59,9 +69,9 @@ static int open_cpu(const char *name, mlxc_engine *e, ol_error *error)
         while ((level = ol_cpu_level_name(++options.level)) && strcmp(level, name + 4) != 0)
             ;
         if (!level)
-            return refuse(error, "%s was given; there is no SIMD level of that name", name);
+            return refuse_level(name, error);
     } else if (strcmp(name, "cpu") != 0 && !names_gpu(name)) {
-        return refuse(error, "%s was given; expected cpu, cpu:LEVEL, cuda or cuda:N", name);
+        return refuse(error, "%.200s was given; expected cpu, cpu:LEVEL, cuda or cuda:N", name);
     }
     return ol_device_cpu(&options, &e->device, error) != OL_OK;
 }
@@ -106,7 +116,7 @@ mlxc_engine *mlxc_engine_of_stream(const char *function, mlx_stream s)
 {
     if (s.ctx)
         return mlxc_engine_of(function, *(mlx_device_type *)s.ctx);
-    mlxc_report(function, "the stream is an empty handle");
+    mlxc_report(function, "the stream is an empty handle; expected one of mlx_default_gpu_stream_new or mlx_default_cpu_stream_new");
     return NULL;
 }
 
@@ -152,7 +162,7 @@ int mlx_device_free(mlx_device d)
 int mlx_get_default_device(mlx_device *d)
 {
     if (!d)
-        return mlxc_report(__func__, "the place for the result is NULL");
+        return mlxc_report_no_place(__func__);
     if (!d->ctx)
         return (d->ctx = box_of(__func__, get_default_type())) == NULL;
     *(mlx_device_type *)d->ctx = get_default_type();
@@ -162,7 +172,7 @@ int mlx_get_default_device(mlx_device *d)
 int mlx_set_default_device(mlx_device d)
 {
     if (!d.ctx)
-        return mlxc_report(__func__, "the device is an empty handle");
+        return mlxc_report(__func__, "the device is an empty handle; expected one of mlx_device_new_type or mlx_get_default_device");
     atomic_store(&default_type, (int)*(mlx_device_type *)d.ctx);
     return 0;
 }

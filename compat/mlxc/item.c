@@ -13,11 +13,11 @@ static int check_dtype(const char *function, const mlxc_body *b, ol_dtype dtype)
 static int item(const char *function, void *res, mlx_array a, ol_dtype dtype)
 {
     if (!res)
-        return mlxc_report(function, "the place for the result is NULL");
+        return mlxc_report_no_place(function);
     mlxc_body *b = mlxc_array_body(function, "the array", a);
     if (!b || check_dtype(function, b, dtype))
         return 1;
-    if (b->n_elements != 1)
+    if (!b->trace && b->n_elements != 1)           /* a placeholder is refused as one */
         return mlxc_report(function, "the array has %zu elements; expected one", b->n_elements);
     const void *data = mlxc_body_data(function, b);
     if (!data)
@@ -53,7 +53,7 @@ READ(float32, float, OL_FLOAT32)
 static int no_such(const char *function, mlx_array a, const char *dtype)
 {
     mlxc_body *b = mlxc_array_body(function, "the array", a);
-    return b ? mlxc_report(function, "the array is %s; this library has no %s", ol_dtype_name(b->view.dtype), dtype) : 1;
+    return b ? mlxc_report(function, "the array is %s; expected %s, which this library does not have", ol_dtype_name(b->view.dtype), dtype) : 1;
 }
 
 #define NO_SUCH(name, type) \

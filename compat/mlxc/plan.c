@@ -3,6 +3,7 @@
 
 #include "report.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,7 @@ static int choose_outputs(const char *function, mlxc_plan *p, mlxc_tape *t, mlxc
         mlxc_body *b = results[i];
         if (b->trace && b->trace != t->serial) {
             free(of_step);
-            return mlxc_report(function, "output %zu is a placeholder of another trace", i);
+            return mlxc_report(function, "output %zu is a placeholder of another trace; expected an array, or a placeholder of this one", i);
         }
         if (b->trace)
             p->outputs[i] = output_of_step(b->step, of_step, steps, &p->n_replayed);
@@ -96,6 +97,32 @@ void mlxc_plan_release(mlxc_plan *p)
     free(p);
 }
 
+/* ---- Errors of onelaunch's: its inputs after the closure's own are the captured arrays --------------------------------------- */
+
+static void name_captured(const mlxc_plan *p, const char *from, char *to, size_t n_bytes)
+{
+    size_t n = 0, number;
+    int n_read;
+    while (*from && n + 1 < n_bytes)
+        if (sscanf(from, "input %zu%n", &number, &n_read) == 1 && number >= p->n_inputs && number - p->n_inputs < p->n_captured) {
+            n += (size_t)snprintf(to + n, n_bytes - n, "captured array %zu", number - p->n_inputs);
+            from += n_read;
+        } else {
+            to[n++] = *from++;
+        }
+    to[n < n_bytes ? n : n_bytes - 1] = '\0';
+}
+
+int mlxc_plan_report(const char *function, const mlxc_plan *p, const ol_error *error)
+{
+    ol_error named = *error;
+    name_captured(p, error->description, named.description, sizeof named.description);
+    size_t n = strlen(named.description);
+    if (error->status == OL_ERROR_SHAPE && !strstr(named.description, "expected"))
+        snprintf(named.description + n, sizeof named.description - n, "; expected shapes that broadcast");
+    return mlxc_report_core(function, &named);
+}
+
 /* ---- Running ------------------------------------------------------------------------------------------------------------- */
 
 static int gather(const char *function, const mlxc_plan *p, mlxc_body *const *inputs, ol_tensor *tensors)
@@ -137,7 +164,7 @@ static int replay(const char *function, mlxc_plan *p, mlxc_body *const *inputs, 
     if (bare && !make_outputs(function, p, bare, outputs, made, &n_made)) {
         failed = (composed ? ol_replay_composed : ol_replay)(p->composite, p->engine->stream, tensors, outputs, &error) != OL_OK;
         if (failed)
-            mlxc_report_core(function, &error);
+            mlxc_plan_report(function, p, &error);
     }
     while (failed && n_made > 0)
         mlxc_body_release(made[--n_made]);

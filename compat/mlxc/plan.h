@@ -38,6 +38,9 @@ mlxc_body *const *mlxc_plan_shapes(const char *function, mlxc_plan *p, mlxc_body
                                    mlxc_shapes **made);
 void mlxc_shapes_destroy(const mlxc_plan *p, mlxc_shapes *s);
 
+/* Reports an error of its composite's, which names captured arrays as such. 1. */
+int mlxc_plan_report(const char *function, const mlxc_plan *p, const ol_error *error);
+
 /* Runs it, by the composed path if asked to, and sets results[0 .. n_outputs) to new references. On an error nothing is set. */
 int mlxc_plan_run(const char *function, mlxc_plan *p, mlxc_body *const *inputs, int composed, mlxc_body **results);
 

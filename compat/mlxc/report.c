@@ -15,7 +15,6 @@
 #include <string.h>
 
 #define MAX_NESTED 8
-#define MAX_MESSAGE 640
 
 typedef struct handler_record {
     mlx_error_handler_func function;
@@ -35,7 +34,7 @@ static handler_record default_handler = { .function = print_and_exit, .reference
 static handler_record *current = &default_handler;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local mlxc_nesting nesting;
-static _Thread_local char last_message[MAX_MESSAGE];
+static _Thread_local char last_message[MLXC_MAX_MESSAGE];
 
 /* The lock is held; the caller frees what is returned, outside of it. */
 static handler_record *drop(handler_record *h)
@@ -93,14 +92,14 @@ void mlx_set_error_handler(mlx_error_handler_func function, void *data, void (*d
 
 int mlxc_report(const char *function, const char *format, ...)
 {
-    char message[MAX_MESSAGE] = "";
+    char message[MLXC_MAX_MESSAGE] = "";
     int n = snprintf(message, sizeof message, "%s: ", function);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message + n, sizeof message - (size_t)n, format, arguments);
     va_end(arguments);
-    memcpy(last_message, message, sizeof message);
     call_handler(message);
+    memcpy(last_message, message, sizeof message);       /* behind those that the handler itself caused */
     return 1;
 }
 
@@ -109,12 +108,21 @@ char *mlxc_last_message(void)
     return last_message;
 }
 
+/* A composite has the name of the function that it was made for, which is not said twice. */
 int mlxc_report_core(const char *function, const ol_error *error)
 {
+    const char *name = strstr(error->operation, function);
+    if (name && strcmp(name, function) == 0)
+        return mlxc_report(function, "%s", error->description);
     return mlxc_report(function, "%s: %s", error->operation, error->description);
 }
 
 int mlxc_report_memory(const char *function)
 {
     return mlxc_report(function, "no memory");
+}
+
+int mlxc_report_no_place(const char *function)
+{
+    return mlxc_report(function, "the place for the result is NULL; expected a pointer to one");
 }

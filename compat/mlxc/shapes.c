@@ -61,7 +61,7 @@ mlxc_body *const *mlxc_plan_shapes(const char *function, mlxc_plan *p, mlxc_body
         if (serves(p, s, inputs))
             return s->outputs;
     if (ol_output_shapes(p->composite, tensors, outputs, &error) != OL_OK) {
-        mlxc_report_core(function, &error);
+        mlxc_plan_report(function, p, &error);
         return NULL;
     }
     s = record(function, p, inputs, outputs);

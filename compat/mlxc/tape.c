@@ -1,5 +1,6 @@
 /* Writing a tape. Dtypes follow onelaunch's rules (ol_promote, ol_primitive_result), so that placeholders answer what the arrays will
- * be; shapes are those of the arrays at hand, which a shapeless composite does not hold later ones to. */
+ * be; shapes are those of the arrays at hand, which a shapeless composite does not hold later ones to, unless the client found out about
+ * them: by asking, or by an error. */
 #include "tape.h"
 
 #include "report.h"
@@ -26,6 +27,25 @@ mlxc_tape *mlxc_tape_of(const mlxc_body *b)
     while (t && t->serial != b->trace)
         t = t->outer;
     return t;
+}
+
+static void note(mlxc_tape *t, mlxc_detail asked)
+{
+    if (t->asked < asked)
+        t->asked = asked;
+}
+
+int mlxc_tape_ask(const char *function, const mlxc_body *b, mlxc_detail detail)
+{
+    mlxc_tape *t = innermost;
+    if (!b->trace)
+        return 0;
+    if (mlxc_check_placeholder(function, b))
+        return 1;
+    for (; t->serial != b->trace; t = t->outer)
+        t->is_for_once = 1;
+    note(t, detail);
+    return 0;
 }
 
 void mlxc_tape_destroy(mlxc_tape *t)
@@ -59,7 +79,7 @@ static int grow(const char *function, void **items, size_t n, size_t *capacity, 
 static int append(const char *function, mlxc_tape *t, const mlxc_step *s, uint32_t *step)
 {
     if (t->n >= OL_MAX_NODES)
-        return mlxc_report(function, "the closure being traced has more than %d operations", OL_MAX_NODES);
+        return mlxc_report(function, "one more operation in the closure being traced, which has %d; expected at most so many", OL_MAX_NODES);
     if (grow(function, (void **)&t->steps, t->n, &t->capacity, sizeof *t->steps))
         return 1;
     t->steps[t->n] = *s;
@@ -109,7 +129,7 @@ int mlxc_tape_capture(const char *function, mlxc_tape *t, mlxc_body *b, uint32_t
 /* ---- Operations --------------------------------------------------------------------------------------------------------- */
 
 /* The shape of *joined becomes its common one with `other`. */
-static int join_shapes(const char *function, mlxc_step *joined, const mlxc_step *other)
+static int join_shapes(const char *function, mlxc_tape *t, mlxc_step *joined, const mlxc_step *other)
 {
     mlxc_step common = *joined;
     common.rank = joined->rank > other->rank ? joined->rank : other->rank;
@@ -118,7 +138,8 @@ static int join_shapes(const char *function, mlxc_step *joined, const mlxc_step 
         int32_t x = i < 0 ? 1 : joined->dims[i], y = j < 0 ? 1 : other->dims[j];
         if (x != y && x != 1 && y != 1) {
             mlxc_shape_text first, second;
-            return mlxc_report(function, "shapes %s and %s do not broadcast", mlxc_shape_to_text(&first, joined->rank, joined->dims),
+            note(t, MLXC_SHAPES);
+            return mlxc_report(function, "shapes %s and %s do not broadcast; expected extents that are equal, or 1", mlxc_shape_to_text(&first, joined->rank, joined->dims),
                                mlxc_shape_to_text(&second, other->rank, other->dims));
         }
         common.dims[d] = x == 1 ? y : x;
@@ -134,13 +155,13 @@ int mlxc_tape_primitive(const char *function, mlxc_tape *t, const char *name, co
     ol_dtype common = t->steps[operands[first]].dtype;
     for (int32_t i = 0; i < n; i++) {
         s.operands[i] = operands[i];
-        if (join_shapes(function, &s, &t->steps[operands[i]]))
+        if (join_shapes(function, t, &s, &t->steps[operands[i]]))
             return 1;
         if (i > first)
             common = ol_promote(common, t->steps[operands[i]].dtype);
     }
     if (!ol_primitive_result(primitive, common, &s.dtype))
-        return mlxc_report(function, "it does not take %s; expected integers%s", ol_dtype_name(common),
+        return mlxc_report(function, "operands of %s; expected integers%s", ol_dtype_name(common),
                            strstr(name, "shift") ? "" : " or bool");
     return append(function, t, &s, step);
 }
@@ -165,7 +186,8 @@ int mlxc_tape_broadcast_to(const char *function, mlxc_tape *t, uint32_t operand,
         int32_t to = d + rank - from.rank;
         if (to < 0 || (from.dims[d] != 1 && from.dims[d] != s.dims[to])) {
             mlxc_shape_text first, second;
-            return mlxc_report(function, "shape %s does not broadcast to %s", mlxc_shape_to_text(&first, from.rank, from.dims),
+            note(t, MLXC_SHAPES);
+            return mlxc_report(function, "shape %s does not broadcast to %s; expected extents that are equal, or 1", mlxc_shape_to_text(&first, from.rank, from.dims),
                                mlxc_shape_to_text(&second, rank, s.dims));
         }
     }

@@ -10,6 +10,10 @@
 
 #include "body.h"
 
+/* What of its inputs a trace depends on, apart from the number of them: it holds for all that are the same in this. Each includes those
+ * before it. */
+typedef enum mlxc_detail { MLXC_DTYPES, MLXC_RANKS, MLXC_SHAPES } mlxc_detail;
+
 typedef enum mlxc_step_kind { MLXC_INPUT, MLXC_CONSTANT, MLXC_PRIMITIVE, MLXC_ASTYPE, MLXC_BROADCAST_TO } mlxc_step_kind;
 
 typedef struct mlxc_step {
@@ -39,6 +43,8 @@ typedef struct mlxc_tape {
     mlxc_capture *captured;            /* references */
     size_t n_captured, captured_capacity;
     struct mlxc_tape *outer;           /* the trace that this one is within */
+    mlxc_detail asked;                 /* what the function found out about its placeholders */
+    int is_for_once;                   /* and whether about those of an outer trace: then this one holds within that alone */
 } mlxc_tape;
 
 /* From begin to end the tape can be found, on this thread. It is not on the stack. */
@@ -46,6 +52,9 @@ void mlxc_tape_begin(mlxc_tape *t);
 void mlxc_tape_end(mlxc_tape *t);
 /* The tape of a placeholder; NULL: its trace has ended, or is another thread's. */
 mlxc_tape *mlxc_tape_of(const mlxc_body *b);
+
+/* A client asks what an array is. Of a placeholder, which it may then act on, its trace notes that; an error where that has ended. */
+int mlxc_tape_ask(const char *function, const mlxc_body *b, mlxc_detail detail);
 
 void mlxc_tape_destroy(mlxc_tape *t);
 void mlxc_tape_use(mlxc_tape *t, mlxc_engine *e);

@@ -24,8 +24,8 @@ int mlxc_check_placeholder(const char *function, const mlxc_body *b)
 {
     if (!b->trace || mlxc_tape_of(b))
         return 0;
-    return mlxc_report(function, "an array is a placeholder of another trace, which has ended or is another thread's; placeholders "
-                       "are of use only to the call of the closure that made them");
+    return mlxc_report(function, "an array is a placeholder of another trace, which has ended or is another thread's; expected an array, or "
+                       "a placeholder of the call of a closure that is under way on this thread");
 }
 
 int mlxc_tape_operand(const char *function, mlxc_tape *t, mlxc_body *b, uint32_t *step)
@@ -35,8 +35,8 @@ int mlxc_tape_operand(const char *function, mlxc_tape *t, mlxc_body *b, uint32_t
     if (!b->trace)
         return mlxc_tape_capture(function, t, b, step);
     if (b->trace != t->serial)
-        return mlxc_report(function, "an array is a placeholder of the trace that this one is within; a closure that is traced "
-                           "has its inputs and captured arrays to work with");
+        return mlxc_report(function, "an array is a placeholder of the trace that this one is within; expected a placeholder of this one, "
+                           "or an array");
     *step = b->step;
     return 0;
 }

@@ -18,7 +18,7 @@ mlx_string mlx_string_new(void)
 const char *mlx_string_data(mlx_string s)
 {
     if (!s.ctx) {
-        mlxc_report("mlx_string_data", "the string is an empty handle");
+        mlxc_report("mlx_string_data", "the string is an empty handle; expected one that a function filled");
         return NULL;
     }
     return *(char **)s.ctx;
@@ -50,7 +50,7 @@ int mlx_version(mlx_string *s)
 {
     const size_t n_bytes = 64;
     if (!s)
-        return mlxc_report("mlx_version", "the place for the result is NULL");
+        return mlxc_report_no_place("mlx_version");
     char *text = malloc(n_bytes);
     if (text)
         snprintf(text, n_bytes, INTERFACE_VERSION " (onelaunch %s)", ol_version());

@@ -97,7 +97,7 @@ int mlx_array_tostring(mlx_string *str, const mlx_array arr)
     char *text = NULL;
     size_t n_bytes;
     if (!str)
-        return mlxc_report(__func__, "the place for the result is NULL");
+        return mlxc_report_no_place(__func__);
     mlxc_body *b = mlxc_array_body(__func__, "the array", arr);
     if (!b || mlxc_body_wait(__func__, b))
         return 1;

@@ -17,7 +17,7 @@ static size_t bytes_of(const mlxc_body *b)
 static int refuse_placeholder(const char *function)
 {
     return mlxc_report(function, "the array is a placeholder: it stands for an input while a closure is being traced, and has a dtype and a "
-                       "shape but no values");
+                       "shape but no values; expected an array");
 }
 
 /* What the next two find wrong goes to *error; they run under the lock. NULL after an error. */
@@ -112,14 +112,31 @@ static void copy_rows(const mlxc_body *b, const unsigned char *from, unsigned ch
     }
 }
 
+/* Whether the client's own memory has a bool that is neither 0 nor 1: to read that as a bool would be undefined. */
+static int has_odd_bools(const mlxc_body *b, const unsigned char *from)
+{
+    const mlxc_body *root = b->base ? b->base : b;
+    size_t i = 0, n = root->managed && b->view.dtype == OL_BOOL ? root->n_elements : 0;
+    while (i < n && from[i] <= 1)
+        i++;
+    return i < n;
+}
+
+/* Row-major, and of bools 0 and 1. */
 static const void *dense_copy(const char *function, mlxc_body *b, const void *from)
 {
-    void *made = malloc(bytes_of(b)), *none = NULL;
+    unsigned char *made = malloc(bytes_of(b));
+    void *none = NULL;
     if (!made) {
         mlxc_report(function, "no memory for %zu bytes", bytes_of(b));
         return NULL;
     }
-    copy_rows(b, from, made);
+    if (is_row_major(b))
+        memcpy(made, from, bytes_of(b));
+    else
+        copy_rows(b, from, made);
+    for (size_t i = 0; b->view.dtype == OL_BOOL && i < b->n_elements; i++)
+        made[i] = made[i] != 0;
     if (atomic_compare_exchange_strong(&b->dense, &none, made))
         return made;
     free(made);                        /* another thread was quicker */
@@ -136,7 +153,7 @@ const void *mlxc_body_data(const char *function, mlxc_body *b)
     if (dense)
         return dense;
     const void *from = address_on(function, b->base ? b->base : b, NULL);
-    return !from || is_row_major(b) ? from : dense_copy(function, b, from);
+    return !from || (is_row_major(b) && !has_odd_bools(b, from)) ? from : dense_copy(function, b, from);
 }
 
 int mlxc_body_wait(const char *function, mlxc_body *b)

@@ -105,7 +105,7 @@ static int check_handles(const char *function, const mlx_array *data, size_t n)
         return mlxc_report(function, "the data is NULL; expected %zu arrays", n);
     for (size_t i = 0; i < n; i++)
         if (!data[i].ctx)
-            return mlxc_report(function, "array %zu is an empty handle", i);
+            return mlxc_report(function, "array %zu of %zu is an empty handle; expected an array", i, n);
     return 0;
 }
 
@@ -131,7 +131,7 @@ static mlxc_vector *vector_of_handles(const char *function, const mlx_array *dat
 static int assign_handles(const char *function, mlx_vector_array *vec, const mlx_array *data, size_t n)
 {
     if (!vec)
-        return mlxc_report(function, "the place for the result is NULL");
+        return mlxc_report_no_place(function);
     return mlxc_vector_assign(vec, vector_of_handles(function, data, n));
 }
 
@@ -159,7 +159,7 @@ int mlx_vector_array_free(mlx_vector_array vec)
 int mlx_vector_array_set(mlx_vector_array *vec, const mlx_vector_array src)
 {
     if (!vec)
-        return mlxc_report(__func__, "the place for the result is NULL");
+        return mlxc_report_no_place(__func__);
     mlxc_vector *v = mlxc_vector_of(__func__, "the source", src);
     if (!v)
         return 1;
@@ -197,11 +197,12 @@ size_t mlx_vector_array_size(mlx_vector_array vec)
 int mlx_vector_array_get(mlx_array *res, const mlx_vector_array vec, size_t idx)
 {
     if (!res)
-        return mlxc_report(__func__, "the place for the result is NULL");
+        return mlxc_report_no_place(__func__);
     mlxc_vector *v = mlxc_vector_of(__func__, "the vector", vec);
     if (!v)
         return 1;
     if (idx >= v->n)
-        return mlxc_report(__func__, "array %zu of a vector of %zu", idx, v->n);
+        return mlxc_report(__func__, "array %zu of a vector of %zu was asked for; expected %s", idx, v->n,
+                           v->n ? "a number below that" : "a vector that has arrays");
     return mlxc_array_assign(__func__, res, mlxc_body_retain(v->items[idx]));
 }

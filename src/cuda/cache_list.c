@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -123,6 +124,8 @@ ol_status ol_cache_clear(uint64_t *n_removed, uint64_t *n_bytes, ol_error *error
     cache_files files;
     int folder;
     uint64_t removed = 0, bytes = 0;
+    const char *kept = NULL;                     /* the first that could not be removed, and why */
+    int code = 0;
     ol_status status = find(&folder, &files, operation, error);
     if (status != OL_OK)
         return status;
@@ -131,10 +134,14 @@ ol_status ol_cache_clear(uint64_t *n_removed, uint64_t *n_bytes, ol_error *error
         if (unlinkat(folder, file->name, 0) == 0) {
             removed++;
             bytes += file->n_bytes;
-        } else if (errno != ENOENT && status == OL_OK) {
-            status = fail(error, OL_ERROR_DEVICE, operation, "%s cannot be removed: %s", file->name, strerrordesc_np(errno));
+        } else if (errno != ENOENT && !kept) {
+            code = errno;
+            kept = file->name;
         }
     }
+    if (kept)
+        status = fail(error, OL_ERROR_DEVICE, operation, "%s cannot be removed: %s; %" PRIu64 " of %" PRIu32 " files were removed", kept,
+                      strerrordesc_np(code), removed, files.n);
     cache_files_free(&files);
     if (folder >= 0)
         close(folder);

@@ -171,7 +171,7 @@ NUM_FN num_tried32 num_floor_divide_try32(float x, float y) {
     float quotient = x / y, q = num_floor32(quotient);
     float rest = NUM_FMA32(-q, y, x);
     int below = ((rest < 0.0f) & (y > 0.0f)) | ((rest > 0.0f) & (y < 0.0f));
-    int open = (num_abs32(quotient) >= 0x1p22f) & (num_abs32(x) < num_inf32()) & (y != 0.0f);
+    int is_large = num_abs32(quotient) >= 0x1p22f, is_finite = num_abs32(x) < num_inf32(), open = is_large & is_finite & (y != 0.0f);
     num_tried32 out = { num_canonical32(num_floor_divide_special32(x, y, below ? q - 1.0f : q)), (uint32_t)open };
     return out;
 }

@@ -192,6 +192,7 @@ class Rates(Fake):
             with self.subTest(environment=environment):
                 result = self.expect(self.rates(weights, acts, "-d", "cuda", **environment), 1, *parts)
                 self.assertRegex(result.stderr, r"(?m)^onelaunch rates: .*w: tensor l\.A_log: ")
+                self.assertEqual(result.stdout, "")                   # no heading over nothing
                 self.assertFalse((self.folder / "gpu").exists())
 
 

@@ -1,6 +1,7 @@
 /* The common ground of the programs that are written against mlx-c's C interface. */
 #include "client.h"
 
+#include <stdatomic.h>
 #include <strings.h>
 #include <unistd.h>
 
@@ -20,9 +21,21 @@ uint64_t random_next(uint64_t *state)
 static _Thread_local char messages[4096];
 static _Thread_local int n_messages;
 
+static atomic_int n_unclear;
+
+/* Every message says which function it is of, and what was expected. */
+static bool is_clear(const char *message)
+{
+    return strncmp(message, "mlx_", 4) == 0 && strstr(message, ": ") && (strstr(message, "expected") || strstr(message, "no memory"));
+}
+
 static void keep_message(const char *message, void *data)
 {
     (void)data;
+    if (!is_clear(message)) {
+        n_unclear++;
+        print_error("a message that does not say what was expected: %s\n", message);
+    }
     size_t n = n_messages++ == 0 ? 0 : strlen(messages);
     snprintf(messages + n, sizeof messages - n, "%s%s", n ? "; " : "", message ? message : "(no message)");
 }
@@ -206,5 +219,5 @@ int client_run(int argc, char **argv, const char *group, const struct CMUnitTest
         fprintf(stderr, "%ld violations of the driver's rules (FAKE_CUDA_STRICT=1 lists them)\n", fake_violations());
         return 1;
     }
-    return failed ? 1 : 0;
+    return failed || n_unclear ? 1 : 0;
 }

@@ -9,7 +9,24 @@
 
 #include "client.h"
 
-enum { SEED_B, SEED_A, SEED_A_LOG, SEED_DT_BIAS, SEED_INPUTS };
+enum { SEED_B, SEED_A, SEED_A_LOG, SEED_DT_BIAS, SEED_INPUTS, SEED_OUTPUTS = 2, SEED_HEADS = 8, SEED_TOKENS = 3 };
+
+/* b and a of [1, tokens, SEED_HEADS], A_log of [SEED_HEADS], dt_bias of [heads_of_bias], which does not broadcast with the others where that is
+ * neither SEED_HEADS nor 1. */
+static inline void seed_inputs_of(mlx_array in[SEED_INPUTS], int tokens, int heads_of_bias)
+{
+    const int shape[3] = { 1, tokens, SEED_HEADS }, heads[1] = { SEED_HEADS }, bias[1] = { heads_of_bias };
+    uint64_t random = client_seed;
+    in[SEED_B] = array_random(&random, MLX_BFLOAT16, 3, shape);
+    in[SEED_A] = array_random(&random, MLX_BFLOAT16, 3, shape);
+    in[SEED_A_LOG] = array_random(&random, MLX_FLOAT32, 1, heads);
+    in[SEED_DT_BIAS] = array_random(&random, MLX_BFLOAT16, 1, bias);
+}
+
+static inline void seed_inputs(mlx_array in[SEED_INPUTS])
+{
+    seed_inputs_of(in, SEED_TOKENS, SEED_HEADS);
+}
 
 /* The streams are opened inside, and every handle is freed, as clients do. */
 static inline int seed_decay(mlx_array *res, mlx_array a, mlx_array a_log, mlx_array dt_bias)
@@ -59,6 +76,32 @@ static inline int seed_rates_of(mlx_vector_array *res, const mlx_vector_array in
 static inline int seed_rates(mlx_vector_array *res, const mlx_vector_array input, void *payload)
 {
     return seed_rates_of(res, input, payload);
+}
+
+/* An apply of the rates gives what is right, in one launch. */
+static inline void seed_check(mlx_closure rates, int tokens)
+{
+    mlx_array in[SEED_INPUTS], out[SEED_OUTPUTS], eager = mlx_array_new();
+    seed_inputs_of(in, tokens, SEED_HEADS);
+    long before = launches();
+    OK(apply(rates, SEED_INPUTS, in, SEED_OUTPUTS, out));
+    if (before >= 0)
+        assert_int_equal(launches() - before, 1);
+    OK(mlx_sigmoid(&eager, in[SEED_B], stream));
+    array_equal_bits(out[0], eager, "update rates");
+    OK(seed_decay(&eager, in[SEED_A], in[SEED_A_LOG], in[SEED_DT_BIAS]));
+    array_equal_bits(out[1], eager, "decay factors");
+    OK(mlx_array_free(eager));
+    free_all(SEED_INPUTS, in);
+    free_all(SEED_OUTPUTS, out);
+}
+
+/* So does a new closure's: what went before has left nothing behind. */
+static inline void seed_works(void)
+{
+    mlx_closure rates = compiled(seed_rates, NULL, true);
+    seed_check(rates, SEED_TOKENS);
+    OK(mlx_closure_free(rates));
 }
 
 static inline int seed_decay_alone(mlx_vector_array *res, const mlx_vector_array input, void *payload)

@@ -62,6 +62,23 @@ static void bools_are_0_or_1(void **state)
     array_equal_bits(r, e, "or, of managed memory");
     OK(mlx_astype(&r, a, MLX_BOOL, stream));
     array_equal_bits(r, e, "a copy of managed memory");
+    array_equal_bits(a, e, "managed memory itself");         /* which is not written to: what is read is a copy */
+    assert_memory_equal(bytes, ((unsigned char[]){ 0, 1, 2, 255 }), 4);
+    assert_ptr_equal(mlx_array_data_bool(a), mlx_array_data_bool(a));
+    free_all(1, &a);
+    for (int i = 0; i < 4; i++) {
+        bool item;
+        unsigned char read;
+        a = mlx_array_new_data_managed(&bytes[i], NULL, 0, MLX_BOOL, NULL);
+        OK(mlx_array_item_bool(&item, a));
+        memcpy(&read, &item, 1);
+        assert_int_equal(read, right[i]);
+        read = *(const unsigned char *)mlx_array_data_bool(a);
+        assert_int_equal(read, right[i]);
+        free_all(1, &a);
+    }
+    a = mlx_array_new_data_managed(bytes, (const int[]){ 2 }, 1, MLX_BOOL, NULL);
+    assert_ptr_equal(mlx_array_data_bool(a), bytes);         /* 0 and 1: as with any other dtype */
     free_all(1, &a);
     free_all(1, &r);
     free_all(1, &e);

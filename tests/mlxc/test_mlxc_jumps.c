@@ -5,40 +5,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { HEADS = 8, TOKENS = 3 };
-
 /* A call that always fails. */
 static int fail_once(void)
 {
     mlx_array none = { 0 }, r = { 0 };
     return mlx_exp(&r, none, stream);
-}
-
-static void rates_inputs(mlx_array in[4])
-{
-    const int shape[3] = { 1, TOKENS, HEADS }, heads[1] = { HEADS };
-    uint64_t random = client_seed;
-    in[0] = array_random(&random, MLX_BFLOAT16, 3, shape);
-    in[1] = array_random(&random, MLX_BFLOAT16, 3, shape);
-    in[2] = array_random(&random, MLX_FLOAT32, 1, heads);
-    in[3] = array_random(&random, MLX_BFLOAT16, 1, heads);
-}
-
-static void works(void)
-{
-    mlx_closure rates = compiled(seed_rates, NULL, true);
-    mlx_array in[4], out[2], eager = mlx_array_new();
-    rates_inputs(in);
-    long before = launches();
-    OK(apply(rates, 4, in, 2, out));
-    if (before >= 0)
-        assert_int_equal(launches() - before, 1);
-    OK(seed_decay(&eager, in[1], in[2], in[3]));
-    array_equal_bits(out[1], eager, "afterwards");
-    OK(mlx_array_free(eager));
-    free_all(4, in);
-    free_all(2, out);
-    OK(mlx_closure_free(rates));
 }
 
 /* ---- The default handler ---- */
@@ -109,7 +80,7 @@ static void a_jump_out_of_a_call(void **state)
     }
     error_handler_default();
     assert_int_equal(n_left, 3);
-    works();
+    seed_works();
 }
 
 static int fails_within(mlx_vector_array *res, const mlx_vector_array input, void *payload)
@@ -139,7 +110,7 @@ static void a_jump_out_of_a_trace(void **state)
             fail_msg("the handler was not called");
         }
         error_handler_default();
-        works();
+        seed_works();
         float item = 0;
         mlx_array r = mlx_array_new();
         OK(mlx_exp(&r, in, stream));
@@ -186,7 +157,7 @@ static void a_jump_into_a_trace(void **state)
         OK(mlx_array_item_float32(&item, out));
         assert_true(item == 9);
         free_all(1, &out);
-        works();
+        seed_works();
     }
     free_all(1, &in);
     OK(mlx_closure_free(c));
@@ -201,9 +172,9 @@ static void in_a_child(void **state)
     mlx_array in[4], out[2];
     int status = 0;
     (void)state;
-    if (fake_launches() >= 0)
+    if (on_gpu())
         skip();                                          /* CUDA does not survive a fork */
-    rates_inputs(in);
+    seed_inputs(in);
     OK(apply(rates, 4, in, 2, out));
     free_all(2, out);
     fflush(NULL);

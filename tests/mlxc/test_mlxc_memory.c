@@ -91,6 +91,44 @@ static void captured_memory(void **state)
     free_all(1, &one);
 }
 
+/* Also one of a single element, which is none of the library's constants; of bools, any byte but 0 is true in it. */
+static int picks(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    mlx_array x = input_of(input, 0), y = input_of(input, 1), both = mlx_array_new();
+    int code = mlx_where(&x, *(mlx_array *)payload, x, y, stream) || mlx_logical_and(&both, *(mlx_array *)payload, *(mlx_array *)payload, stream);
+    code = code || mlx_vector_array_set_data(res, (mlx_array[]){ x, both, *(mlx_array *)payload }, 3);
+    mlx_array_free(x);
+    mlx_array_free(y);
+    mlx_array_free(both);
+    return code;
+}
+
+static void a_captured_bool(void **state)
+{
+    static unsigned char bytes[3] = { 0, 2, 255 };
+    (void)state;
+    n_released = 0;
+    for (int i = 0; i < 3; i++) {
+        mlx_array a = mlx_array_new_data_managed(&bytes[i], NULL, 0, MLX_BOOL, release), in[2] = { mlx_array_new_float32(7), mlx_array_new_float32(5) };
+        mlx_array out[3], copy = a;
+        mlx_closure c = compiled(picks, &copy, true);
+        for (int round = 0; round < 2; round++) {
+            OK(apply(c, 2, in, 3, out));
+            if (round == 0)
+                free_all(1, &a);
+            assert_int_equal(n_released, i);
+            assert_true(*(const float *)array_data(out[0]) == (i ? 7 : 5));
+            assert_int_equal(*(const unsigned char *)array_data(out[1]), i > 0);
+            assert_int_equal(*(const unsigned char *)array_data(out[2]), i > 0);
+            free_all(3, out);
+        }
+        free_all(2, in);
+        OK(mlx_closure_free(c));
+        OK(mlx_synchronize(stream));
+        assert_int_equal(n_released, i + 1);
+    }
+}
+
 static void payloads(void **state)
 {
     int payload = 0;
@@ -259,7 +297,7 @@ static void memory_stays_flat(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(managed_memory), cmocka_unit_test(captured_memory), cmocka_unit_test(payloads), cmocka_unit_test(reference_torture),
+        cmocka_unit_test(managed_memory), cmocka_unit_test(captured_memory), cmocka_unit_test(a_captured_bool), cmocka_unit_test(payloads), cmocka_unit_test(reference_torture),
         cmocka_unit_test(memory_stays_flat),
     };
     return CLIENT_RUN(argc, argv, tests);

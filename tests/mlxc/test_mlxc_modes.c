@@ -1,4 +1,4 @@
-/* Modes of compiling, devices, and functions that look at shapes: what is traced when, and that the bits are the same in every mode. */
+/* Modes of compiling, and devices: what is traced when, and that the bits are the same in every mode. */
 #include "seed.h"
 
 static const float x3[3] = { 0.5f, -1, 100 };
@@ -100,61 +100,6 @@ static void one_trace_for_each_mix(void **state)
     OK(mlx_closure_free(c));
 }
 
-/* ---- Functions that look at shapes ---- */
-
-/* x * size(x) + ones of x's shape. */
-static int uses_its_shape(mlx_vector_array *res, const mlx_vector_array input, void *payload)
-{
-    mlx_array x = input_of(input, 0), t = mlx_array_new();
-    (void)payload;
-    int code = mlx_array_set_float32(&t, (float)mlx_array_size(x)) || mlx_multiply(&t, x, t, stream);
-    mlx_array one = mlx_array_new();
-    code = code || mlx_ones(&one, mlx_array_shape(x), mlx_array_ndim(x), MLX_FLOAT32, stream) || mlx_add(&t, t, one, stream);
-    code = code || mlx_vector_array_set_value(res, t);
-    mlx_array_free(x);
-    mlx_array_free(t);
-    mlx_array_free(one);
-    return code;
-}
-
-static void shapes_in_the_key(void **state)
-{
-    mlx_closure c = compiled(uses_its_shape, NULL, false);
-    (void)state;
-    for (int round = 0; round < 2; round++)
-        for (int n = 0; n < 20; n++) {
-            float x[20], e[20];
-            for (int i = 0; i < n; i++) {
-                x[i] = (float)i;
-                e[i] = (float)(i * n + 1);
-            }
-            mlx_array in = array_f32(n, x), out, expected = array_f32(n, e);
-            OK(apply(c, 1, &in, 1, &out));
-            array_equal_bits(out, expected, "by its own shape");
-            free_all(1, &in);
-            free_all(1, &out);
-            free_all(1, &expected);
-        }
-    OK(mlx_closure_free(c));
-}
-
-/* Shapeless, the trace's shape stays; what does not suit it is an error, and never a wrong result. */
-static void a_shape_that_is_baked_in(void **state)
-{
-    mlx_closure c = compiled(uses_its_shape, NULL, true);
-    const float x[5] = { 1, 2, 3, 4, 5 };
-    mlx_array three = array_f32(3, x), five = array_f32(5, x), out;
-    (void)state;
-    OK(apply(c, 1, &three, 1, &out));
-    free_all(1, &out);
-    FAILS(apply(c, 1, &five, 1, &out), "broadcast");
-    OK(apply(c, 1, &three, 1, &out));
-    free_all(1, &out);
-    free_all(1, &three);
-    free_all(1, &five);
-    OK(mlx_closure_free(c));
-}
-
 /* ---- Devices ---- */
 
 static void devices(void **state)
@@ -192,11 +137,40 @@ static void devices(void **state)
     free_all(1, &c);
 }
 
+/* A composite runs on the GPU if any operation in it was given a stream of it. */
+static int on_both(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    int gpu_first = *(int *)payload;
+    mlx_stream on_cpu = mlx_default_cpu_stream_new();
+    mlx_array x = input_of(input, 0);
+    int code = mlx_exp(&x, x, gpu_first ? stream : on_cpu) || mlx_negative(&x, x, gpu_first ? on_cpu : stream) || mlx_vector_array_set_value(res, x);
+    mlx_array_free(x);
+    mlx_stream_free(on_cpu);
+    return code;
+}
+
+static void streams_of_both_devices(void **state)
+{
+    (void)state;
+    for (int gpu_first = 0; gpu_first < 2; gpu_first++) {
+        mlx_closure c = compiled(on_both, &gpu_first, true);
+        mlx_array in = array_f32(3, x3), out;
+        long before = fake_launches();
+        OK(apply(c, 1, &in, 1, &out));
+        OK(mlx_array_eval(out));
+        if (before >= 0)
+            assert_int_equal(fake_launches() - before, 1);
+        free_all(1, &in);
+        free_all(1, &out);
+        OK(mlx_closure_free(c));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modes), cmocka_unit_test(clearing_traces_again), cmocka_unit_test(one_trace_for_each_mix),
-        cmocka_unit_test(shapes_in_the_key), cmocka_unit_test(a_shape_that_is_baked_in), cmocka_unit_test(devices),
+        cmocka_unit_test(devices), cmocka_unit_test(streams_of_both_devices),
     };
     return CLIENT_RUN(argc, argv, tests);
 }

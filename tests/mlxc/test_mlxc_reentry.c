@@ -5,32 +5,6 @@
 #include <fenv.h>
 #include <string.h>
 
-enum { HEADS = 8, TOKENS = 3 };
-
-static void rates_inputs(mlx_array in[4])
-{
-    const int shape[3] = { 1, TOKENS, HEADS }, heads[1] = { HEADS };
-    uint64_t random = client_seed;
-    in[0] = array_random(&random, MLX_BFLOAT16, 3, shape);
-    in[1] = array_random(&random, MLX_BFLOAT16, 3, shape);
-    in[2] = array_random(&random, MLX_FLOAT32, 1, heads);
-    in[3] = array_random(&random, MLX_BFLOAT16, 1, heads);
-}
-
-static void works(void)
-{
-    mlx_closure rates = compiled(seed_rates, NULL, true);
-    mlx_array in[4], out[2], eager = mlx_array_new();
-    rates_inputs(in);
-    OK(apply(rates, 4, in, 2, out));
-    OK(seed_decay(&eager, in[1], in[2], in[3]));
-    array_equal_bits(out[1], eager, "afterwards");
-    OK(mlx_array_free(eager));
-    free_all(4, in);
-    free_all(2, out);
-    OK(mlx_closure_free(rates));
-}
-
 /* ---- Over the handles that are read ---- */
 
 static int swap(mlx_vector_array *res, const mlx_vector_array input, void *payload)
@@ -124,7 +98,7 @@ static void destructors_that_call(void **state)
     free_all(1, &a);
     free_all(1, &one);
     free_all(1, &r);
-    works();
+    seed_works();
 }
 
 static mlx_closure own;
@@ -158,14 +132,89 @@ static void a_closure_freed_by_its_function(void **state)
             OK(mlx_closure_free(plain));
         } else
             own = plain;
-        rates_inputs(in);
+        seed_inputs(in);
         OK(apply(own, 4, in, 2, out));
         OK(mlx_detail_compile_clear_cache());
         assert_int_equal(n_released, 1);
         free_all(4, in);
         free_all(2, out);
     }
-    works();
+    seed_works();
+}
+
+/* A function that hands back the vector it was lent, and fails or does not. */
+static int gives_its_input(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    *res = input;
+    return *(int *)payload;
+}
+
+static void the_input_itself_as_result(void **state)
+{
+    const float x[2] = { 1, 2 };
+    (void)state;
+    for (int is_compiled = 0; is_compiled < 2; is_compiled++)
+        for (int round = 0; round < 3; round++) {
+            int code = 5;
+            mlx_closure plain = mlx_closure_new_func_payload(gives_its_input, &code, NULL), c = mlx_closure_new();
+            mlx_array in[2] = { array_f32(2, x), array_f32(1, x) }, out[2];
+            if (is_compiled)
+                OK(mlx_compile(&c, plain, true));
+            else
+                OK(mlx_closure_set(&c, plain));
+            FAILS(apply(c, 2, in, 2, out), "returned 5");
+            FAILS(apply(c, 0, in, 0, out), "returned 5");
+            code = 0;
+            FAILS(apply(c, 0, in, 0, out), "no output");
+            OK(apply(c, 2, in, 2, out));
+            array_equal_bits(out[0], in[0], "the first input");
+            array_equal_bits(out[1], in[1], "the second");
+            free_all(2, in);
+            free_all(2, out);
+            OK(mlx_closure_free(plain));
+            OK(mlx_closure_free(c));
+        }
+}
+
+/* Of one array: the very handle it was lent, and that handle assigned to. */
+static int unary_code;
+
+static int gives_its_array(mlx_array *res, const mlx_array x)
+{
+    *res = x;
+    return unary_code;
+}
+
+static int assigns_to_its_input(mlx_array *res, const mlx_array x)
+{
+    mlx_array input = x;
+    *res = x;
+    return mlx_negative(&input, x, stream) || unary_code;
+}
+
+static void the_array_itself_as_result(void **state)
+{
+    static int (*const functions[])(mlx_array *, const mlx_array) = { gives_its_array, assigns_to_its_input };
+    const float x[2] = { 1, 2 }, minus[2] = { -1, -2 };
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        mlx_closure plain = mlx_closure_new_unary(functions[i % 2]), c = mlx_closure_new();
+        mlx_array in = array_f32(2, x), expected = array_f32(2, i % 2 ? minus : x), out;
+        if (i & 2)
+            OK(mlx_compile(&c, plain, true));
+        else
+            OK(mlx_closure_set(&c, plain));
+        unary_code = 1;
+        FAILS(apply(c, 1, &in, 1, &out), "returned 1");
+        unary_code = 0;
+        OK(apply(c, 1, &in, 1, &out));
+        array_equal_bits(out, expected, "what the handle came to be");
+        free_all(1, &in);
+        free_all(1, &out);
+        free_all(1, &expected);
+        OK(mlx_closure_free(plain));
+        OK(mlx_closure_free(c));
+    }
 }
 
 /* A function that compiles and applies another, clears the cache, and applies its own closure with other inputs. */
@@ -237,6 +286,63 @@ static void an_input_that_changes_while_it_is_traced(void **state)
     OK(mlx_closure_free(c));
 }
 
+/* A function that frees the vector that it was applied to, whose owner does not. */
+static int frees_its_input(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    mlx_vector_array *given = payload;
+    mlx_array x = input_of(input, 0);
+    int code = mlx_exp(&x, x, stream) || mlx_vector_array_set_value(res, x);
+    if (given->ctx)
+        mlx_vector_array_free(*given);
+    given->ctx = NULL;
+    free_all(1, &x);
+    return code;
+}
+
+typedef struct lender {
+    mlx_closure inner;
+    mlx_vector_array given;
+} lender;
+
+static int applies_it(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    lender *l = payload;
+    mlx_array x = input_of(input, 0);
+    l->given = mlx_vector_array_new_value(x);
+    free_all(1, &x);
+    return mlx_closure_apply(res, l->inner, l->given);
+}
+
+static void an_input_freed_while_it_is_used(void **state)
+{
+    const float x[1] = { 1.5f };
+    mlx_array in = array_f32(1, x), expected = mlx_array_new(), out = mlx_array_new();
+    (void)state;
+    OK(mlx_exp(&expected, in, stream));
+    for (int way = 0; way < 4; way++) {                  /* not compiled, compiled, disabled, within another trace */
+        lender k = { { NULL }, { NULL } };
+        mlx_vector_array output = mlx_vector_array_new(), input = mlx_vector_array_new_value(in);
+        if (way == 0)
+            k.inner = mlx_closure_new_func_payload(frees_its_input, &k.given, NULL);
+        else
+            k.inner = compiled(frees_its_input, &k.given, true);
+        mlx_closure c = way == 3 ? compiled(applies_it, &k, true) : mlx_closure_new_func_payload(applies_it, &k, NULL);
+        if (way == 2)
+            OK(mlx_disable_compile());
+        OK(mlx_closure_apply(&output, c, input));
+        OK(mlx_enable_compile());
+        OK(mlx_vector_array_get(&out, output, 0));
+        array_equal_bits(out, expected, "of what was freed");
+        OK(mlx_vector_array_free(input));
+        OK(mlx_vector_array_free(output));
+        OK(mlx_closure_free(c));
+        OK(mlx_closure_free(k.inner));
+    }
+    free_all(1, &in);
+    free_all(1, &out);
+    free_all(1, &expected);
+}
+
 /* Compiled again and again, a closure is as deep as before. */
 static void compiled_many_times(void **state)
 {
@@ -245,7 +351,7 @@ static void compiled_many_times(void **state)
     (void)state;
     for (int i = 0; i < 100000; i++)
         OK(mlx_compile(&c, c, true));
-    rates_inputs(in);
+    seed_inputs(in);
     OK(apply(c, 4, in, 2, out));
     free_all(4, in);
     free_all(2, out);
@@ -278,8 +384,10 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_over_inputs), cmocka_unit_test(from_itself), cmocka_unit_test(destructors_that_call),
-        cmocka_unit_test(a_closure_freed_by_its_function), cmocka_unit_test(functions_that_call_themselves),
-        cmocka_unit_test(an_input_that_changes_while_it_is_traced), cmocka_unit_test(compiled_many_times),
+        cmocka_unit_test(a_closure_freed_by_its_function), cmocka_unit_test(functions_that_call_themselves), cmocka_unit_test(the_input_itself_as_result),
+        cmocka_unit_test(the_array_itself_as_result),
+        cmocka_unit_test(an_input_that_changes_while_it_is_traced), cmocka_unit_test(an_input_freed_while_it_is_used),
+        cmocka_unit_test(compiled_many_times),
         cmocka_unit_test(constants_in_any_rounding_mode),
     };
     return CLIENT_RUN(argc, argv, tests);

@@ -2,40 +2,16 @@
  * works as if nothing had been. */
 #include "seed.h"
 
-enum { HEADS = 8 };
-
-static void rates_inputs(mlx_array in[4], int tokens, int heads_of_bias)
-{
-    const int shape[3] = { 1, tokens, HEADS }, heads[1] = { HEADS }, bias[1] = { heads_of_bias };
-    uint64_t random = client_seed;
-    in[0] = array_random(&random, MLX_BFLOAT16, 3, shape);
-    in[1] = array_random(&random, MLX_BFLOAT16, 3, shape);
-    in[2] = array_random(&random, MLX_FLOAT32, 1, heads);
-    in[3] = array_random(&random, MLX_BFLOAT16, 1, bias);
-}
-
-static void works(mlx_closure rates, int tokens)
-{
-    mlx_array in[4], out[2], eager = mlx_array_new();
-    rates_inputs(in, tokens, HEADS);
-    OK(apply(rates, 4, in, 2, out));
-    OK(seed_decay(&eager, in[1], in[2], in[3]));
-    array_equal_bits(out[1], eager, "a right apply");
-    OK(mlx_array_free(eager));
-    free_all(4, in);
-    free_all(2, out);
-}
-
 static void three_inputs(void **state)
 {
     mlx_closure rates = compiled(seed_rates, NULL, true);
     mlx_array in[4], out[2];
     (void)state;
     for (int round = 0; round < 2; round++) {            /* before the first trace, and after */
-        rates_inputs(in, 2, HEADS);
+        seed_inputs_of(in, 2, SEED_HEADS);
         FAILS(apply(rates, 3, in, 2, out), "");
         free_all(4, in);
-        works(rates, 2);
+        seed_check(rates, 2);
     }
     OK(mlx_closure_free(rates));
 }
@@ -46,7 +22,7 @@ static void no_inputs_and_too_many(void **state)
     mlx_array in[5], out[2], eager = mlx_array_new();
     (void)state;
     FAILS(apply(rates, 0, in, 2, out), "");
-    rates_inputs(in, 2, HEADS);
+    seed_inputs_of(in, 2, SEED_HEADS);
     in[4] = in[0];
     OK(apply(rates, 5, in, 2, out));                     /* one that the function does not look at is no error */
     OK(seed_decay(&eager, in[1], in[2], in[3]));
@@ -67,8 +43,8 @@ static void shapes_that_do_not_broadcast(void **state)
             mlx_array in[4], kept = mlx_array_new_int(42);
             mlx_vector_array res = mlx_vector_array_new_value(kept), input;
             if (!first)
-                works(rates, 3);
-            rates_inputs(in, 3, HEADS - 1);
+                seed_check(rates, 3);
+            seed_inputs_of(in, 3, SEED_HEADS - 1);
             input = mlx_vector_array_new_data(in, 4);
             FAILS(mlx_closure_apply(&res, rates, input), "broadcast");
             assert_int_equal(mlx_vector_array_size(res), 1);
@@ -76,7 +52,7 @@ static void shapes_that_do_not_broadcast(void **state)
             OK(mlx_vector_array_free(res));
             free_all(4, in);
             free_all(1, &kept);
-            works(rates, 5);
+            seed_check(rates, 5);
             OK(mlx_closure_free(rates));
         }
 }
@@ -133,7 +109,7 @@ static void empty_functions(void **state)
     mlx_array in[4], out[2];
     mlx_closure nothing = { 0 }, c = { 0 };
     (void)state;
-    rates_inputs(in, 2, HEADS);
+    seed_inputs_of(in, 2, SEED_HEADS);
     c = compiled(sets_nothing, NULL, true);
     FAILS(apply(c, 4, in, 2, out), "");
     FAILS(apply(c, 4, in, 2, out), "");
@@ -159,12 +135,12 @@ static void failing_functions(void **state)
             int code = codes[k];
             mlx_array in[4], out[2];
             mlx_closure c = compiled(functions[f], &code, true);
-            rates_inputs(in, 2, HEADS);
+            seed_inputs_of(in, 2, SEED_HEADS);
             FAILS(apply(c, 4, in, 2, out), "");
             code = 0;
-            works(c, 2);
+            seed_check(c, 2);
             code = codes[k];
-            works(c, 7);                                 /* traced already: the function is not called again */
+            seed_check(c, 7);                                 /* traced already: the function is not called again */
             OK(mlx_closure_free(c));
             free_all(4, in);
         }

@@ -132,7 +132,15 @@ static void picked_values(void **state)
     (void)state;
     OK(mlx_clip(&r, a, l, h, stream));
     array_equal_bits(r, e, "clip");
-    FAILS(mlx_clip(&r, a, none, none, stream), "");
+    FAILS(mlx_clip(&r, a, none, none, stream), "expected one at least");
+    free_all(1, &e);
+    e = array_f32(5, (const float[]){ -1, 0.5f, 7, 0, -0.0f });
+    OK(mlx_clip(&r, a, l, none, stream));
+    array_equal_bits(r, e, "clip from below");
+    free_all(1, &e);
+    e = array_f32(5, (const float[]){ -3, 0.5f, 2, 0, -0.0f });
+    OK(mlx_clip(&r, a, none, h, stream));
+    array_equal_bits(r, e, "clip from above");
     free_all(1, &e);
     free_all(1, &a);
     a = array_f32(5, rounded_in);
@@ -144,6 +152,60 @@ static void picked_values(void **state)
     free_all(1, &a);
     free_all(1, &l);
     free_all(1, &h);
+    free_all(1, &r);
+    free_all(1, &e);
+}
+
+/* Integers: to tens and hundreds by way of float32, half to even; to decimals not at all. */
+static void rounded_integers(void **state)
+{
+    static const int32_t in[9] = { 1234, 1250, 1350, -1250, -1251, 49, 50, 51, 2147483647 };
+    static const int32_t hundreds[9] = { 1200, 1200, 1400, -1200, -1300, 0, 0, 100, 2147483647 };
+    static const uint8_t bytes[4] = { 4, 15, 25, 255 }, tens[4] = { 0, 20, 20, 255 };     /* 260 is more than there is */
+    static const bool truth[2] = { true, false }, none[2] = { false, false };
+    const int n = 9, four = 4, two = 2;
+    mlx_array a = mlx_array_new_data(in, &n, 1, MLX_INT32), e = mlx_array_new_data(hundreds, &n, 1, MLX_INT32), r = mlx_array_new();
+    (void)state;
+    OK(mlx_round(&r, a, -2, stream));
+    array_equal_bits(r, e, "to hundreds");
+    for (int decimals = 0; decimals <= 38; decimals += 19) {
+        OK(mlx_round(&r, a, decimals, stream));
+        array_equal_bits(r, a, "to decimals");
+    }
+    OK(mlx_zeros(&e, &n, 1, MLX_INT32, stream));
+    OK(mlx_round(&r, a, -38, stream));
+    array_equal_bits(r, e, "to what is larger than all");
+    FAILS(mlx_round(&r, a, -39, stream), "expected -38 to 38");
+    FAILS(mlx_round(&r, a, 39, stream), "expected -38 to 38");
+    OK(mlx_array_set_data(&a, bytes, &four, 1, MLX_UINT8));
+    OK(mlx_array_set_data(&e, tens, &four, 1, MLX_UINT8));
+    OK(mlx_round(&r, a, -1, stream));
+    array_equal_bits(r, e, "to tens");
+    OK(mlx_array_set_data(&a, truth, &two, 1, MLX_BOOL));
+    OK(mlx_array_set_data(&e, none, &two, 1, MLX_BOOL));
+    OK(mlx_round(&r, a, -1, stream));
+    array_equal_bits(r, e, "bools");
+    free_all(1, &a);
+    free_all(1, &e);
+    free_all(1, &r);
+}
+
+/* Bools are shifted as uint8. */
+static void shifted_bools(void **state)
+{
+    static const bool x[4] = { true, true, false, false }, by[4] = { true, false, true, false };
+    static const uint8_t left[4] = { 2, 1, 0, 0 }, right[4] = { 0, 1, 0, 0 };
+    const int n = 4;
+    mlx_array a = mlx_array_new_data(x, &n, 1, MLX_BOOL), b = mlx_array_new_data(by, &n, 1, MLX_BOOL), r = mlx_array_new();
+    mlx_array e = mlx_array_new_data(left, &n, 1, MLX_UINT8);
+    (void)state;
+    OK(mlx_left_shift(&r, a, b, stream));
+    array_equal_bits(r, e, "to the left");
+    OK(mlx_array_set_data(&e, right, &n, 1, MLX_UINT8));
+    OK(mlx_right_shift(&r, a, b, stream));
+    array_equal_bits(r, e, "to the right");
+    free_all(1, &a);
+    free_all(1, &b);
     free_all(1, &r);
     free_all(1, &e);
 }
@@ -172,7 +234,8 @@ static void dtypes_that_are_none(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_once_and_compiled), cmocka_unit_test(filled), cmocka_unit_test(broadcasts), cmocka_unit_test(picked_values),
+        cmocka_unit_test(at_once_and_compiled), cmocka_unit_test(filled), cmocka_unit_test(broadcasts), cmocka_unit_test(picked_values), cmocka_unit_test(rounded_integers),
+        cmocka_unit_test(shifted_bools),
         cmocka_unit_test(dtypes_that_are_none),
     };
     return CLIENT_RUN(argc, argv, tests);

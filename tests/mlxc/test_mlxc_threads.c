@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-enum { N_THREADS = 6, TOKENS = 3, HEADS = 8 };
+enum { N_THREADS = 6 };
 
 typedef struct shared {
     mlx_closure rates;
@@ -13,13 +13,8 @@ typedef struct shared {
 
 static void shared_begin(shared *s, mlx_closure rates)
 {
-    const int shape[3] = { 1, TOKENS, HEADS }, heads[1] = { HEADS };
-    uint64_t random = client_seed;
     s->rates = rates;
-    s->in[0] = array_random(&random, MLX_BFLOAT16, 3, shape);
-    s->in[1] = array_random(&random, MLX_BFLOAT16, 3, shape);
-    s->in[2] = array_random(&random, MLX_FLOAT32, 1, heads);
-    s->in[3] = array_random(&random, MLX_BFLOAT16, 1, heads);
+    seed_inputs(s->in);
     s->expected[0] = mlx_array_new();
     s->expected[1] = mlx_array_new();
     OK(mlx_sigmoid(&s->expected[0], s->in[0], stream));
@@ -155,6 +150,89 @@ static void tracing_and_applying(void **state)
     OK(mlx_closure_free(rates));
 }
 
+/* A function that asks for its input's size: each thread finds out, at other shapes, that traces of it hold for one shape each. */
+static int times_its_size(mlx_vector_array *res, const mlx_vector_array input, void *payload)
+{
+    mlx_array x = mlx_array_new(), size = mlx_array_new();
+    int code = mlx_vector_array_get(&x, input, 0) || mlx_array_set_float32(&size, (float)mlx_array_size(x)) || mlx_multiply(&x, x, size, stream) ||
+               mlx_vector_array_set_value(res, x);
+    __atomic_fetch_add((int *)payload, 1, __ATOMIC_RELAXED);
+    mlx_array_free(x);
+    mlx_array_free(size);
+    return code;
+}
+
+static void *apply_at_many_shapes(void *user)
+{
+    worker *w = user;
+    const float ones[7] = { 1, 1, 1, 1, 1, 1, 1 };
+    for (int i = 0; i < n_rounds(); i++) {
+        int n = 1 + (i + w->index) % 7;
+        mlx_array x = mlx_array_new_data(ones, &n, 1, MLX_FLOAT32), r = mlx_array_new();
+        mlx_vector_array in = mlx_vector_array_new_value(x), out = { 0 };
+        bool right = mlx_closure_apply(&out, w->s->rates, in) == 0 && mlx_vector_array_get(&r, out, 0) == 0 && mlx_array_size(r) == (size_t)n;
+        const float *data = right ? mlx_array_data_float32(r) : NULL;
+        for (int k = 0; data && k < n; k++)
+            w->n_wrong += data[k] != (float)n;
+        w->n_wrong += !data;
+        mlx_array_free(x);
+        mlx_array_free(r);
+        mlx_vector_array_free(in);
+        mlx_vector_array_free(out);
+    }
+    return NULL;
+}
+
+static void shapes_asked_for(void **state)
+{
+    int n_calls = 0;
+    shared s = { .rates = compiled(times_its_size, &n_calls, true) };
+    (void)state;
+    run(&s, apply_at_many_shapes, N_THREADS);
+    assert_in_range(n_calls, 7, 7 * N_THREADS);
+    n_calls = 0;
+    run(&s, apply_at_many_shapes, N_THREADS);
+    assert_int_equal(n_calls, 0);
+    OK(mlx_closure_free(s.rates));
+}
+
+/* Bools of managed memory, of which all threads ask for the copy at once; and a closure disabled from being compiled, whose first count
+ * all remember at once. */
+static const void *seen_by[N_THREADS];
+
+static void *read_bools(void *user)
+{
+    worker *w = user;
+    const unsigned char *data = (const void *)mlx_array_data_bool(w->s->in[0]);
+    seen_by[w->index] = data;
+    for (int i = 0; i < 4000; i++)
+        w->n_wrong += data[i] != (i % 3 != 0);
+    w->n_wrong += !apply_once(w->s + 1, w->s->rates);
+    return NULL;
+}
+
+static void first_reads(void **state)
+{
+    static unsigned char bytes[4000];
+    const int n = 4000;
+    (void)state;
+    for (int i = 0; i < n; i++)
+        bytes[i] = (unsigned char)(i % 3);
+    for (int round = 0; round < 20; round++) {
+        shared s[2];
+        shared_begin(&s[1], compiled(seed_rates, NULL, true));
+        s[0] = (shared){ .rates = s[1].rates, .in = { mlx_array_new_data_managed(bytes, &n, 1, MLX_BOOL, NULL) } };
+        OK(mlx_disable_compile());
+        run(s, read_bools, N_THREADS);
+        OK(mlx_enable_compile());
+        for (int i = 1; i < N_THREADS; i++)
+            assert_ptr_equal(seen_by[i], seen_by[0]);
+        free_all(1, s[0].in);
+        OK(mlx_closure_free(s[1].rates));
+        shared_end(&s[1]);
+    }
+}
+
 /* References to one array taken and given up by all; the last one may go on any thread. */
 static int n_released;
 
@@ -235,6 +313,7 @@ static void a_trace_of_one_thread(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(one_composite), cmocka_unit_test(tracing_and_applying), cmocka_unit_test(references),
+                                        cmocka_unit_test(shapes_asked_for), cmocka_unit_test(first_reads),
                                         cmocka_unit_test(a_trace_of_one_thread) };
     return CLIENT_RUN(argc, argv, tests);
 }

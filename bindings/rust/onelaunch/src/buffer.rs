@@ -137,7 +137,7 @@ impl<T: Element, P: Platform> Buffer<T, P> {
             return Err(Error::new(
                 Status::Argument,
                 "copy",
-                format!("the source is memory of another device than the target's, {}", self.device.name()),
+                format!("the source is memory of another device; expected the target's, {}", self.device.name()),
             ));
         }
         // SAFETY: as many bytes there as here, of the device.
@@ -175,7 +175,7 @@ impl<T: Element, P: Platform> Buffer<T, P> {
         if len == self.len {
             return Ok(());
         }
-        Err(Error::new(Status::Argument, "copy", format!("{len} elements, and a buffer of {}", self.len)))
+        Err(Error::new(Status::Argument, "copy", format!("{len} elements; expected {}, as the buffer has", self.len)))
     }
 
     /// The address in the device's memory.

@@ -168,11 +168,11 @@ impl<P: Platform> Composite<P> {
     pub fn replay_in_place(&self, stream: &Stream<P>, inputs: &[Input<'_, P>], outputs: &mut [ViewMut<'_, P>]) -> Result<()> {
         self.check_counts(inputs.len(), outputs.len())?;
         if let Some(i) = inputs.iter().position(|input| matches!(input, Input::Output(n) if *n >= outputs.len())) {
-            return Err(self.wrong(format!("input {i} is given as an output that there is not; the composite has {}", outputs.len())));
+            return Err(self.wrong(format!("input {i} is given as an output that there is not; expected one below {}", outputs.len())));
         }
         let own = P::tag(&self.device);
         if let Some(i) = inputs.iter().position(|input| matches!(input, Input::View(view) if view.tensor.tag != own)) {
-            return Err(self.wrong(format!("input {i} is memory of another device than the composite's, {}", self.device.name())));
+            return Err(self.wrong(format!("input {i} is memory of another device; expected the composite's, {}", self.device.name())));
         }
         let tensors = inputs.iter().map(|input| match input {
             Input::View(view) => view.tensor.raw,

@@ -112,7 +112,7 @@ impl FromStr for DType {
         if found {
             Ok(DType::given(dtype))
         } else {
-            Err(Error::new(Status::DType, "dtype", format!("no dtype is named {name:?}")))
+            Err(Error::new(Status::DType, "dtype", format!("{name:?} was given; expected a dtype's name, as float32")))
         }
     }
 }

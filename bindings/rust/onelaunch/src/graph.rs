@@ -133,8 +133,8 @@ where
     F: for<'g> FnOnce(&Graph<'g>, &[Value<'g>], &mut Vec<Value<'g>>) -> std::result::Result<(), E>,
     E: From<Error>,
 {
-    let c_name =
-        CString::new(name).map_err(|_| Error::new(crate::Status::Argument, "compile", format!("the name {name:?} has a zero byte")))?;
+    let c_name = CString::new(name)
+        .map_err(|_| Error::new(crate::Status::Argument, "compile", format!("the name {name:?} has a zero byte; expected none")))?;
     let raw_dtypes: Vec<sys::ol_dtype> = dtypes.iter().map(|dtype| dtype.to_raw()).collect();
     let mut run = Run { build: Some(builder), n_inputs: dtypes.len(), n_outputs, failure: None };
     let description = sys::ol_builder {

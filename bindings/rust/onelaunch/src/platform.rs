@@ -80,7 +80,7 @@ impl sealed::Platform for Cuda {
             return Err(Error::new(
                 Status::Argument,
                 operation,
-                format!("{role} {i} is memory of another device than the composite's, {}", device.name()),
+                format!("{role} {i} is memory of another device; expected the composite's, {}", device.name()),
             ));
         }
         Ok(gather(tensors.iter().map(|t| t.raw), tensors.len(), call))

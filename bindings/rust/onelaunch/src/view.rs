@@ -225,7 +225,7 @@ macro_rules! common {
                 let extent = self.axis_extent(axis)?;
                 let raw = &mut self.tensor.raw;
                 if range.start > range.end || range.end > extent {
-                    return Err(wrong(format!("elements {range:?} of axis {axis}, which has {extent}")));
+                    return Err(wrong(format!("elements {range:?} of axis {axis}; expected a range within 0..{extent}")));
                 }
                 raw.shape[axis] = (range.end - range.start) as i64;
                 if range.start < extent {
@@ -241,7 +241,7 @@ macro_rules! common {
                 let is_permutation =
                     axes.len() == rank && axes.iter().all(|&axis| axis < rank && !std::mem::replace(&mut seen[axis], true));
                 if !is_permutation {
-                    return Err(wrong(format!("{axes:?} is no order of {rank} axes")));
+                    return Err(wrong(format!("axes {axes:?}; expected each of 0..{rank} once")));
                 }
                 for (d, &axis) in axes.iter().enumerate() {
                     self.tensor.raw.shape[d] = from.shape[axis];
@@ -252,7 +252,7 @@ macro_rules! common {
 
             fn axis_extent(&self, axis: usize) -> Result<usize> {
                 if axis >= self.rank() {
-                    return Err(wrong(format!("axis {axis} of a view of rank {}", self.rank())));
+                    return Err(wrong(format!("axis {axis}; expected one of 0..{}, the rank", self.rank())));
                 }
                 Ok(self.tensor.raw.shape[axis] as usize)
             }

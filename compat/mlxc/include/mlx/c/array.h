@@ -55,8 +55,9 @@ MLX_C_API int mlx_array_set_float32(mlx_array *arr, float val);
 MLX_C_API int mlx_array_set_float(mlx_array *arr, float val);
 MLX_C_API int mlx_array_set_data(mlx_array *arr, const void *data, const int *shape, int dim, mlx_dtype dtype);
 
-/* ---- What an array is: placeholders answer too ---------------------------------------------------------------------- */
+/* ---- What an array is: placeholders answer too, during their trace ---------------------------------------------------- */
 
+/* What is asked of a placeholder here, apart from its dtype, has the composite kept for its inputs' ranks (ndim) or shapes alone. */
 MLX_C_API mlx_dtype mlx_array_dtype(const mlx_array arr);
 MLX_C_API size_t mlx_array_ndim(const mlx_array arr);
 /* ndim numbers, valid as long as the array. For a rank of 0: a pointer not to be read. */

@@ -25,7 +25,7 @@ MLX_C_API int mlx_closure_set(mlx_closure *cls, const mlx_closure src);
 MLX_C_API int mlx_closure_free(mlx_closure cls);
 
 /* Calls the function, or replays the composite of a compiled one. *res is assigned on success only. An error: the function returns
- * another code than 0, leaves *res without an array, or, once compiled, sets another number of arrays than before. */
+ * another code than 0, leaves *res without an array, or, compiled, sets another number of arrays than the first time that it was given as many inputs. */
 MLX_C_API int mlx_closure_apply(mlx_vector_array *res, mlx_closure cls, const mlx_vector_array input);
 
 #ifdef __cplusplus

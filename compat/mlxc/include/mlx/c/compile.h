@@ -17,11 +17,12 @@ typedef enum mlx_compile_mode_ {
     MLX_COMPILE_MODE_ENABLED = 3
 } mlx_compile_mode;
 
-/* A closure that, when applied, traces `fun` once for each combination of its inputs' dtypes (and shapes, unless shapeless), compiles
- * what it did into a composite, and replays that in one launch. Arrays that `fun` captures are kept by the composite; scalars made
- * by this library become constants, with every bit. Composites are shared by all closures compiled from copies of `fun`, in a bounded
- * cache; those of a closure go with its last copy. Applied to placeholders, its function becomes part of
- * the closure that is being traced. */
+/* A closure that, when applied, traces `fun` once for each combination of its inputs' dtypes (and shapes, unless shapeless; and ranks or
+ * shapes all the same if `fun` asks placeholders for them), compiles what it did into a composite, and replays that in one launch.
+ * Arrays that `fun` captures are kept by the composite; scalars made by this library become constants, with every bit. Composites are
+ * shared by all closures compiled from copies of `fun`, in a bounded cache; those of a closure go with its last copy. Threads that apply
+ * it at once for the first time may each trace. Applied to placeholders, its function becomes part of the closure that is being
+ * traced. */
 MLX_C_API int mlx_compile(mlx_closure *res, const mlx_closure fun, bool shapeless);
 
 /* For the whole process, from the next apply on. */
