@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes and checks the sample for `onelaunch rates`.
+"""Makes and checks the sample for `onelaunch rates` and `onelaunch step`.
 
 Making it (needs torch and transformers):
 
@@ -12,11 +12,15 @@ Making it (needs torch and transformers):
    float32 `A_log` and `dt_bias`,
 4. loads that checkpoint again, runs it once over held-out text and records in
    `activations.safetensors`, per gated-delta layer, the gating inputs `a` and
-   `b` and the `beta` and decay that transformers itself computed from them.
+   `b` and the `beta` and decay that transformers itself computed from them,
+5. lets each gated-delta layer decode the same tokens one by one from the
+   projections of that pass, and records in `steps.safetensors` what went in and
+   what came out (`--steps-only`: this step alone, with the checkpoint that is
+   there; no other file is touched).
 
 Checking it (`--verify`, needs torch only): reads the files again, checks names,
-shapes and dtypes, and computes beta and decay anew from the checkpoint's
-parameters and the recorded `a` and `b`.
+shapes and dtypes, and computes beta, decay and the steps' results anew from the
+checkpoint's parameters and the recorded inputs.
 
 Nothing of the training text is written to any file, only its name, size and
 SHA-256.
@@ -323,6 +327,126 @@ def capture(model, ids):
     return seen
 
 
+class Recorded(torch.nn.Module):
+    """Stands for a projection: gives the recorded results of one token after the other."""
+
+    def __init__(self, rows):
+        super().__init__()
+        self.rows = rows
+        self.next = 0
+
+    def forward(self, hidden_states):
+        self.next += 1
+        return self.rows[:, self.next - 1 : self.next]
+
+
+def decode(model, prefix, module, qkvz, ba):
+    """Runs a layer's own forward token by token, as in decoding, on recorded projections.
+
+    Without a state the layer would take its first token by the chunked rule. So it
+    starts from a state and a window of zeros, which is the same in exact
+    arithmetic, and every token goes through the convolution's update and the
+    recurrent rule. Returns core (the rule's output), output (what out_proj takes),
+    and the state and window after the last token.
+    """
+    from transformers import DynamicCache
+
+    cache = DynamicCache(config=model.config)
+    index = module.layer_idx
+    layer = cache.layers[index]
+    layer.lazy_initialization(
+        conv_states=torch.zeros(1, module.conv_dim, module.conv_kernel_size, dtype=qkvz.dtype),
+        recurrent_states=torch.zeros(1, module.num_v_heads, module.head_k_dim, module.head_v_dim),
+    )
+    layer.has_previous_state[0] = True
+    seen = {"core": [], "output": []}
+    heads = (1, 1, module.num_v_heads, module.head_v_dim)
+    handles = [
+        module.norm.register_forward_pre_hook(
+            lambda _, inputs: seen["core"].append(inputs[0].reshape(heads).clone())
+        ),
+        module.out_proj.register_forward_pre_hook(
+            lambda _, inputs: seen["output"].append(inputs[0].reshape(heads).clone())
+        ),
+    ]
+    projections = module.in_proj_qkvz, module.in_proj_ba
+    module.in_proj_qkvz, module.in_proj_ba = Recorded(qkvz), Recorded(ba)
+    hidden_states = torch.zeros(1, 1, module.hidden_size, dtype=qkvz.dtype)  # nothing reads it
+    try:
+        with torch.no_grad():
+            for _ in range(qkvz.shape[1]):
+                module(hidden_states, cache=cache)
+    finally:
+        module.in_proj_qkvz, module.in_proj_ba = projections
+        for handle in handles:
+            handle.remove()
+    return {
+        f"{prefix}.core": torch.cat(seen["core"], dim=1),
+        f"{prefix}.output": torch.cat(seen["output"], dim=1),
+        f"{prefix}.state": layer.recurrent_states[0].clone(),
+        f"{prefix}.window": layer.conv_states[0].clone(),
+    }
+
+
+def capture_steps(model, ids):
+    """Runs ids through the model once, and each gated-delta layer again token by token."""
+    seen, projected, prefilled, handles = capture(model, ids), {}, {}, []
+    layers = list(gated_delta_layers(model))
+    for prefix, module in layers:
+        for name in ("in_proj_qkvz", "in_proj_ba"):
+            handles.append(
+                getattr(module, name).register_forward_hook(
+                    lambda _, inputs, output, key=(prefix, name): projected.update({key: output})
+                )
+            )
+        handles.append(
+            module.out_proj.register_forward_pre_hook(
+                lambda _, inputs, key=prefix: prefilled.update({key: inputs[0]})
+            )
+        )
+    try:
+        with torch.no_grad():
+            model(input_ids=ids[None], use_cache=False)
+    finally:
+        for handle in handles:
+            handle.remove()
+    steps = {}
+    for prefix, module in layers:
+        qkvz, ba = projected[prefix, "in_proj_qkvz"], projected[prefix, "in_proj_ba"]
+        steps[f"{prefix}.qkvz"] = qkvz.clone()
+        steps[f"{prefix}.a"], steps[f"{prefix}.b"] = seen[f"{prefix}.a"], seen[f"{prefix}.b"]
+        steps.update(decode(model, prefix, module, qkvz, ba))
+        # What the same layer made of the same projections in one pass, by the chunked rule.
+        output, chunked = steps[f"{prefix}.output"].float(), prefilled[prefix].float()
+        off = (output - chunked.reshape(output.shape)).abs()
+        print(f"{prefix}: recurrent and chunked rule differ in {(off > 0).sum()} of {off.numel()} outputs, by up to {off.max():.2g}")
+    return steps
+
+
+def save_steps(model, ids, path):
+    import transformers
+    from safetensors.torch import save_file
+
+    # In one entry, since the order of several is another one in each run.
+    recorded = {
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "tokens": f"first {len(ids)} held-out bytes, one token per byte",
+    }
+    steps = {name: tensor.contiguous() for name, tensor in capture_steps(model, ids).items()}
+    save_file(steps, path, metadata={"recorded": json.dumps(recorded)})
+    path.chmod(0o644)
+
+
+def make_steps(args):
+    torch.set_num_threads(args.threads)
+    torch.use_deterministic_algorithms(True)
+    _, heldout_ids, _ = read_text(args.text, args.heldout)
+    model = load_checkpoint(args.out / "model")
+    save_steps(model, heldout_ids[: args.tokens], args.out / "steps.safetensors")
+
+
 def make(args):
     import transformers
     from safetensors.torch import save_file
@@ -373,6 +497,7 @@ def make(args):
     }
     seen = {name: tensor.contiguous() for name, tensor in seen.items()}
     save_file(seen, args.out / "activations.safetensors", metadata=metadata)
+    save_steps(model, heldout_ids[: args.tokens], args.out / "steps.safetensors")
     for path in args.out.rglob("*.safetensors"):
         path.chmod(0o644)  # they are written readable by their owner only
 
@@ -393,6 +518,79 @@ def ordered(x):
 def ulps(x, y):
     """Largest distance between x and y, counted in representable values."""
     return (ordered(x) - ordered(y)).abs().max().item()
+
+
+def steps_again(config, weights, prefix, step):
+    """A layer's decoding anew: transformers' operations in torch's own functions.
+
+    Returns core, output, state and window as `decode` records them.
+    """
+    key_heads, heads = config["linear_num_key_heads"], config["linear_num_value_heads"]
+    k_dim, v_dim = config["linear_key_head_dim"], config["linear_value_head_dim"]
+    ratio, width, eps = heads // key_heads, config["linear_conv_kernel_dim"], config["rms_norm_eps"]
+    conv, norm = weights[f"{prefix}.conv1d.weight"], weights[f"{prefix}.norm.weight"]
+    rate, bias = weights[f"{prefix}.A_log"].exp(), weights[f"{prefix}.dt_bias"]
+    sizes = [k_dim, k_dim, ratio * v_dim, ratio * v_dim]
+    rows = step["qkvz"][0].unflatten(-1, (key_heads, -1)).split(sizes, dim=-1)
+    mixed = torch.cat([part.flatten(1) for part in rows[:3]], dim=-1)
+    z = rows[3].reshape(-1, heads, v_dim)
+    window = torch.zeros(1, mixed.shape[-1], width, dtype=mixed.dtype)
+    state = torch.zeros(1, heads, k_dim, v_dim)
+    results = {"core": [], "output": []}
+    for t in range(mixed.shape[0]):
+        window = torch.cat([window, mixed[t][None, :, None]], dim=-1)
+        convolved = F.silu(F.conv1d(window, conv, groups=window.shape[1])[0, :, -1])
+        window = window[:, :, -width:]
+        q, k, v = convolved.split([key_heads * k_dim, key_heads * k_dim, heads * v_dim])
+        q, k = (x.reshape(1, key_heads, k_dim).repeat_interleave(ratio, dim=1).float() for x in (q, k))
+        q, k = (x * torch.rsqrt((x * x).sum(dim=-1, keepdim=True) + 1e-6) for x in (q, k))
+        q, v = q / k_dim**0.5, v.reshape(1, heads, v_dim).float()
+        g = -rate * F.softplus(step["a"][0, t].float() + bias)
+        beta = step["b"][0, t].sigmoid().float()[None, :, None]
+        state = state * g.exp()[None, :, None, None]
+        delta = (v - (state * k.unsqueeze(-1)).sum(dim=-2)) * beta
+        state = state + k.unsqueeze(-1) * delta.unsqueeze(-2)
+        core = (state * q.unsqueeze(-1)).sum(dim=-2)[0].to(mixed.dtype)
+        wide = core.float()
+        wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
+        output = norm * wide.to(mixed.dtype) * F.silu(z[t].float())
+        results["core"].append(core)
+        results["output"].append(output.to(mixed.dtype))
+    results = {name: torch.stack(rows)[None] for name, rows in results.items()}
+    return {**results, "state": state, "window": window}
+
+
+def verify_steps(path, config, weights, activations, prefixes, check):
+    """Checks steps.safetensors against the activations, and by computing it again."""
+    steps, metadata = read_safetensors(path)
+    recorded = json.loads(metadata["recorded"])
+    same = (recorded["torch"], recorded["cpu_capability"]) == (
+        torch.__version__,
+        torch.backends.cpu.get_cpu_capability(),
+    )
+    names = ("qkvz", "a", "b", "core", "output", "state", "window")
+    check(set(steps) == {f"{p}.{n}" for p in prefixes for n in names}, f"names in {path.name}")
+    for p in prefixes:
+        step = {n: steps[f"{p}.{n}"] for n in names}
+        for n, tensor in step.items():
+            want = torch.float32 if n == "state" else torch.bfloat16
+            check(tensor.dtype == want, f"{p}.{n} is {want}")
+            check(bool(torch.isfinite(tensor.float()).all()), f"{p}.{n} is finite")
+        off = []
+        for n in ("a", "b"):
+            # Another pass over the same text, perhaps on another CPU: the matrix products may round otherwise.
+            other = activations[f"{p}.{n}"].float()
+            off.append(f"{n} of the activations {(step[n] != other).sum().item()}")
+            check((step[n].float() - other).abs().max().item() < 0.01, f"{p}.{n} is that of the activations")
+        for n, again in steps_again(config, weights, p, step).items():
+            check(again.shape == step[n].shape, f"{p}.{n} shape {tuple(step[n].shape)}")
+            n_differ = (again != step[n]).sum().item()
+            worst = (again.float() - step[n].float()).abs().max().item()
+            # Other kernels round otherwise: there, a few bfloat16 steps at the tensor's scale.
+            allowed = 0 if same or n == "window" else step[n].float().pow(2).mean().sqrt().item() / 16
+            check(worst <= allowed, f"{p}.{n}: {n_differ} of {again.numel()} differ, by up to {worst:.2g}")
+            off.append(f"{n} recomputed {n_differ}")
+        print(f"{p}: values that differ from those of the steps: {', '.join(off)}")
 
 
 def verify(out):
@@ -464,6 +662,7 @@ def verify(out):
             f"{beta_ulps} and {decay_ulps} ulp; decay within {error:.1e} of float64"
         )
     check(len(lengths) == 1, "one token count everywhere")
+    verify_steps(out / "steps.safetensors", config, weights, activations, prefixes, check)
     print("OK" if problems == 0 else f"{problems} problems")
     return problems
 
@@ -474,6 +673,8 @@ def main():
     )
     add = parser.add_argument
     add("--verify", action="store_true", help="only check the files that are there")
+    add("--steps-only", action="store_true",
+        help="only record steps.safetensors, with the checkpoint that is there")
     add("--out", type=Path, default=HERE, help="folder of the sample (default: this one)")
     add("--text", nargs="+", default=[DEFAULT_TEXT], metavar="FILE",
         help=f"text to train on (default: {DEFAULT_TEXT})")
@@ -493,7 +694,7 @@ def main():
     args = parser.parse_args()
     if args.verify:
         sys.exit(1 if verify(args.out) else 0)
-    make(args)
+    make_steps(args) if args.steps_only else make(args)
     sys.exit(1 if verify(args.out) else 0)
 
 
