@@ -269,3 +269,51 @@ void mixer_print(const mixer_case *c)
             print_error(" %s", names[i]);
     print_error("\n");
 }
+
+/* ---- Small changes ---- */
+
+ol_gated_delta_mixer_arguments mixer_tokens(const mixer_case *c, int64_t first, int64_t n)
+{
+    ol_gated_delta_mixer_arguments a = mixer_arguments_of(c);
+    ol_tensor *with_tokens[] = { &a.recurrence.query, &a.recurrence.key, &a.recurrence.value, &a.recurrence.update, &a.recurrence.decay, &a.recurrence.output, &a.gate };
+    for (size_t i = 0; i < sizeof with_tokens / sizeof *with_tokens; i++)
+        if (with_tokens[i]->rank) {
+            with_tokens[i]->data = (char *)with_tokens[i]->data + first * with_tokens[i]->strides[0] * (int64_t)ol_dtype_size(with_tokens[i]->dtype);
+            with_tokens[i]->shape[0] = n;
+        }
+    return a;
+}
+
+void mixer_table(mixer_case *c, int number, int64_t n, int64_t columns, const int32_t *values)
+{
+    mixer_give(c, number, OL_INT32, columns ? 2 : 1, (int64_t[]){ n, columns }, STEP_DENSE, NULL);
+    memcpy(c->memory[number], values, (size_t)(n * (columns ? columns : 1)) * sizeof *values);
+}
+
+void mixer_step_table(mixer_case *c, int number, int64_t n, int64_t columns, const int32_t *values)
+{
+    step_give(&c->step, number, OL_INT32, columns ? 2 : 1, (int64_t[]){ n, columns }, STEP_DENSE, NULL);
+    memcpy(c->step.memory[number], values, (size_t)(n * (columns ? columns : 1)) * sizeof *values);
+}
+
+ol_gated_delta_mixer *mixer_of(ol_device *device, const mixer_case *c)
+{
+    ol_gated_delta_mixer *mixer;
+    ol_error error;
+    const ol_gated_delta_mixer_options o = mixer_options_of(c);
+    assert_ok(ol_gated_delta_mixer_create(device, &o, &mixer, &error), &error);
+    return mixer;
+}
+
+void mixer_pools(mixer_case *c, int64_t slots, int64_t columns, uint64_t *random)
+{
+    const ol_gated_delta_options *g = &c->step.options;
+    int key_value = g->state_layout == OL_DELTA_KEY_VALUE;
+    step_give(&c->step, AT_STATE, or(g->state_dtype, OL_FLOAT32), 4,
+              (int64_t[]){ slots, g->value_heads, key_value ? g->key_dim : g->value_dim, key_value ? g->value_dim : g->key_dim }, STEP_DENSE, random);
+    step_fill(&c->step, AT_STATE, 0, 1, STEP_USUAL, random);
+    for (int part = 0; part < 3; part++) {
+        give_channels(c, part * OF_PART + OF_WINDOW, part, or(c->options.window_dtype, g->activation_dtype), 1, &slots, columns, STEP_DENSE, 0, random);
+        mixer_fill(c, part * OF_PART + OF_WINDOW, 0, 1, STEP_USUAL, random);
+    }
+}

@@ -38,5 +38,14 @@ void mixer_print(const mixer_case *c);
 /* The whole of both, current: the step's options and arguments within the mixer's. */
 ol_gated_delta_mixer_options mixer_options_of(const mixer_case *c);
 ol_gated_delta_mixer_arguments mixer_arguments_of(const mixer_case *c);
+/* The arguments with tokens [first, first + n) only, in the case's own memory. */
+ol_gated_delta_mixer_arguments mixer_tokens(const mixer_case *c, int64_t first, int64_t n);
+/* Gives a table of one or two axes (columns 0: one) these numbers, as int32. */
+void mixer_table(mixer_case *c, int number, int64_t n, int64_t columns, const int32_t *values);
+void mixer_step_table(mixer_case *c, int number, int64_t n, int64_t columns, const int32_t *values);
+/* A mixer of the case's options. The caller destroys it. */
+ol_gated_delta_mixer *mixer_of(ol_device *device, const mixer_case *c);
+/* Pools of so many slots, filled at random: states, and windows of `columns`. */
+void mixer_pools(mixer_case *c, int64_t slots, int64_t columns, uint64_t *random);
 
 #endif
