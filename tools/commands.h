@@ -4,6 +4,7 @@
 #define ONELAUNCH_TOOLS_COMMANDS_H
 
 int cmd_rates(int argc, char **argv);
+int cmd_step(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_parity(int argc, char **argv);
 int cmd_digest(int argc, char **argv);

@@ -14,6 +14,7 @@ static const struct command {
     const char *summary;
 } commands[] = {
     { "rates", cmd_rates, "compute the gated-delta rates of a checkpoint's layers" },
+    { "step", cmd_step, "decode recorded tokens with a checkpoint's layers, and compare with transformers" },
     { "check", cmd_check, "run case files and report each miss" },
     { "parity", cmd_parity, "compare replay with the composed path on generated inputs" },
     { "digest", cmd_digest, "compare the digests of primitives with the committed ones" },
