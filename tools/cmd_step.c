@@ -268,12 +268,12 @@ static void print_heading(ol_device *device, const struct options *options, cons
 /* "        1" … "   all 96". */
 static void print_times_heading(const struct options *options, int64_t tokens) {
     char text[40];
-    printf("\nCalls of so many tokens, nanoseconds a token:\nlayer");
+    printf("\nCalls of so many tokens: nanoseconds a token; launches a call; are bits those of all at once?\nlayer");
     for (int32_t i = 0; i < options->n_splits; i++) {
         printf(" %9" PRId64, options->splits[i]);
     }
     snprintf(text, sizeof text, "all %" PRId64, tokens);
-    printf(" %9s  launches a call  same bits\n", text);
+    printf(" %9s  launches  same bits\n", text);
 }
 
 static void print_times(const struct options *options, const step_layer *layer, const struct measured *measured) {
@@ -287,7 +287,7 @@ static void print_times(const struct options *options, const step_layer *layer, 
         launches += measured->count[i].launches;
         equal = equal && (i == options->n_splits || measured->equal[i]);
     }
-    printf(calls == launches ? "  %15.0f  %9s\n" : "  %15.3f  %9s\n", (double)launches / (double)calls, equal ? "yes" : layer->options.recurrence.state_dtype == OL_FLOAT32 ? "NO" : "no");
+    printf(calls == launches ? "  %8.0f  %9s\n" : "  %8.3f  %9s\n", (double)launches / (double)calls, equal ? "yes" : layer->options.recurrence.state_dtype == OL_FLOAT32 ? "NO" : "no");
 }
 
 /* ---- The command ----------------------------------------------------------------------------------------------- */

@@ -124,8 +124,8 @@ static bool key_dim_of_state(const step_layer *layer, const checkpoint_tensor *s
     if (!float_view(state, &view, error)) {
         return false;
     }
-    const int64_t *last = view.shape + view.rank - 3;
-    if (view.rank < 3 || last[0] != o->value_heads || last[1] < 1 || last[2] != o->value_dim || state->tensor->n_elements != last[0] * last[1] * last[2]) {
+    const int64_t *last = view.rank < 3 ? NULL : view.shape + view.rank - 3;
+    if (!last || last[0] != o->value_heads || last[1] < 1 || last[2] != o->value_dim || state->tensor->n_elements != last[0] * last[1] * last[2]) {
         char expected[120];
         snprintf(expected, sizeof expected, "[1, %d, key_dim, %d], the value heads of A_log and the value_dim of norm.weight", o->value_heads, o->value_dim);
         return misshaped(state, &view, error, expected);

@@ -121,7 +121,7 @@ class Case(unittest.TestCase):
 
 class Program(Case):
     def test_help_and_version(self):
-        commands = ["rates", "check", "digest", "parity", "explain", "compare", "devices", "cache", "bench"]
+        commands = ["rates", "step", "check", "digest", "parity", "explain", "compare", "devices", "cache", "bench"]
         self.expect(run("--help"), 0, *commands)
         self.assertRegex(run("--version").stdout, r"^onelaunch \d+\.\d+\.\d+\n$")
         for command in commands:

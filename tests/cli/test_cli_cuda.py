@@ -44,6 +44,7 @@ class NoCuda(Case):
         cases = self.text("cases.tsv", "exp float32 00000000 float32 3f800000\n")
         weights, acts = self.put("w", layer("l.")), self.put("a", inputs("l."))
         yield ["rates", "-w", weights, "-a", acts, "-o", self.folder / "out", "-d", device]
+        yield ["step", "-w", ROOT / "sample" / "model", "-a", ROOT / "sample" / "steps.safetensors", "-o", self.folder / "out", "-d", device]
         yield ["check", f"--device={device}", cases]
         yield ["parity", "--graphs", "1", "--device", device]
         yield ["digest", "--op", "exp", "--strided", "--device", device]
