@@ -30,23 +30,52 @@ template <class O, class L> struct step_shared {
     float beta[STEP_TOKENS];
 };
 
+/* Two neighbours, as they are loaded. */
+template <class S, bool WIDE, int EXTENT> struct step_pair {
+    enum { WORDS = WIDE && EXTENT % 2 == 0 ? 2 / S::PER_WORD : 2 };
+    uint32_t words[WORDS];
+
+    /* Elements i and i + 1 of EXTENT, zeros beyond. */
+    KERNEL_MEMBER void load(const char *p, uint32_t i) {
+        typedef typename S::bits bits;
+        KERNEL_UNROLL for (int w = 0; w < WORDS; w++) {
+            words[w] = 0;
+            if constexpr (WORDS == 1) {
+                if (i < EXTENT) words[w] = step_get<uint32_t, true>(p + i * sizeof(bits));
+            } else if (i + w < EXTENT) {
+                kernel_element<bits> element;
+                element.value = step_get<bits, WIDE>(p + (i + w) * sizeof(bits));
+                words[w] = element.bits;
+            }
+        }
+    }
+    KERNEL_MEMBER float get(int i) const { return WORDS == 1 ? S::of_word(words[0], i) : S::of_word(words[i], 0); }
+};
+
 /* What a thread has asked for of the chunk to come. */
 template <class O, class L> struct step_ahead {
-    enum { VALUES = (STEP_TOKENS * L::WARP_ROWS + 31) / 32, GATES = O::CHANNELS ? (int)L::CHUNKS : 1 };
-    typename O::activation::bits query[L::CHUNKS], key[L::CHUNKS], value[VALUES];
+    enum { VALUES = (STEP_TOKENS * L::WARP_ROWS + 63) / 64, GATES = O::CHANNELS ? (int)L::CHUNKS : 1 };
+    step_pair<typename O::activation, L::WIDE, O::K> vector[L::CHUNKS];
+    step_pair<typename O::activation, L::WIDE, O::V> value[VALUES];
     typename O::update::bits update;
     typename O::decay::bits decay[GATES];
-    typename O::bias::bits bias[GATES];
+};
+
+/* The gates' parameters, which all chunks share: kept for the first, and loaded again for others. */
+template <class O, class L> struct step_parameters {
     typename O::rate::bits rate;
+    typename O::bias::bits bias[step_ahead<O, L>::GATES];
 };
 
 /* ---- The sequence ---- */
 
+/* A whole number of 4 or 8 bytes, whose halves are loaded, so that no branch stands between this and other loads. */
 template <bool ALIGNED> KERNEL_FN int64_t step_index(const step_table &t, int64_t row, int64_t column) {
     const char *p = (const char *)t.data + row * t.row + column * t.column;
-    if (t.size == 4) return step_get<int32_t, ALIGNED>(p);
-    if (t.size == 8) return step_get<int64_t, ALIGNED>(p);
-    return step_get<uint8_t, true>(p) != 0;
+    const uint32_t low = step_get<uint32_t, ALIGNED>(p);
+    uint32_t high = (uint32_t)((int32_t)low >> 31);
+    if (t.size == 8) high = step_get<uint32_t, ALIGNED>(p + 4);
+    return (int64_t)((uint64_t)high << 32 | low);
 }
 
 template <class O> KERNEL_FN bool step_is_padding(int64_t slot) {
@@ -79,44 +108,43 @@ template <class O> struct step_block {
 
 /* ---- A chunk, before its tokens are run ---- */
 
-/* Of `n` tokens from `first` on: at most as many as there are warps. Warp i has token i's q and k; every warp the values of its own rows;
- * the last warp the gates, or all threads the channels'. */
+/* Of `n` tokens from `first` on: at most as many as there are warps. Warp i has token i's q, in its first 16 lanes, and k, in the others;
+ * every warp the values of its own rows; the last warp the gates, or all threads the channels'. */
 template <class O, class L>
 KERNEL_FN void step_fetch(step_ahead<O, L> &ahead, const step_words &w, const step_block<O> &b, const step_place<O, L> &p, int64_t first, uint32_t n) {
-    typedef typename O::activation::bits activation;
     typedef typename O::decay::bits decay;
-    typedef typename O::bias::bits bias;
     if (p.warp < n) {
-        const char *q = b.head(w.query) + (first + p.warp) * w.query.token, *k = b.head(w.key) + (first + p.warp) * w.key.token;
-        KERNEL_UNROLL for (int c = 0; c < L::CHUNKS; c++) {
-            const uint32_t i = c * 32 + p.lane;
-            ahead.query[c] = ahead.key[c] = 0;
-            if (O::K % 32 == 0 || i < O::K) {
-                ahead.query[c] = step_get<activation, L::WIDE>(q + i * sizeof(activation));
-                ahead.key[c] = step_get<activation, L::WIDE>(k + i * sizeof(activation));
-            }
-        }
+        const step_heads &vector = p.lane < 16 ? w.query : w.key;
+        const char *x = (const char *)vector.data + b.key_head * vector.key + (first + p.warp) * vector.token;
+        KERNEL_UNROLL for (int c = 0; c < L::CHUNKS; c++) ahead.vector[c].load(x, c * 32 + p.lane % 16 * 2);
     }
     if (p.warp == p.n_warps - 1 && p.lane < n) {
         ahead.update = step_get<typename O::update::bits, L::WIDE>(b.head(w.update) + (first + p.lane) * w.update.token);
         if constexpr (!O::CHANNELS) ahead.decay[0] = step_get<decay, L::WIDE>(b.head(w.decay) + (first + p.lane) * w.decay.token);
-        if constexpr (!O::CHANNELS && O::HAS_BIAS) ahead.bias[0] = step_get<bias, L::WIDE>(b.head(w.decay_bias));
     }
-    if constexpr (O::HAS_RATE) ahead.rate = step_get<typename O::rate::bits, L::WIDE>(b.head(w.decay_rate));
     if constexpr (O::CHANNELS) {
         KERNEL_UNROLL for (int c = 0; c < L::CHUNKS; c++) {
             const uint32_t i = c * blockDim.x + threadIdx.x, token = i / O::K, channel = i % O::K;
-            if (token < n) {
+            if (token < n)
                 ahead.decay[c] = step_get<decay, L::WIDE>(b.head(w.decay) + (first + token) * w.decay.token + channel * sizeof(decay));
-                if constexpr (O::HAS_BIAS) ahead.bias[c] = step_get<bias, L::WIDE>(b.head(w.decay_bias) + channel * w.bias_channel);
-            }
         }
     }
     KERNEL_UNROLL for (int j = 0; j < step_ahead<O, L>::VALUES; j++) {
-        const uint32_t i = j * 32 + p.lane, token = i / L::WARP_ROWS, row = p.v - p.in_warp + i % L::WARP_ROWS;
-        if (token < n && row < O::V)
-            ahead.value[j] = step_get<activation, L::WIDE>(b.head(w.value) + (first + token) * w.value.token + row * sizeof(activation));
+        const uint32_t i = (j * 32 + p.lane) * 2, token = i / L::WARP_ROWS;
+        if (token < n) ahead.value[j].load(b.head(w.value) + (first + token) * w.value.token, p.v - p.in_warp + i % L::WARP_ROWS);
     }
+}
+
+template <class O, class L>
+KERNEL_FN void step_fetch_parameters(step_parameters<O, L> &parameters, const step_words &w, const step_block<O> &b, const step_place<O, L> &p) {
+    typedef typename O::bias::bits bias;
+    if (!O::CHANNELS && p.warp != p.n_warps - 1) return;
+    if constexpr (O::HAS_RATE) parameters.rate = step_get<typename O::rate::bits, L::WIDE>(b.head(w.decay_rate));
+    if constexpr (O::HAS_BIAS)
+        KERNEL_UNROLL for (int c = 0; c < step_ahead<O, L>::GATES; c++) {
+            const uint32_t channel = O::CHANNELS ? (c * blockDim.x + threadIdx.x) % O::K : 0;
+            parameters.bias[c] = step_get<bias, L::WIDE>(b.head(w.decay_bias) + channel * w.bias_channel);
+        }
 }
 
 /* The nearest float32 to x^-1/2; what its short evaluation leaves open is seldom, and called. */
@@ -145,44 +173,68 @@ template <class O> KERNEL_FN float step_norm_factor(float sum) {
     }
 }
 
-/* dot(x, x) of a warp's vector: a lane has a partial sum. */
-template <int N> KERNEL_FN float step_square(const float (&x)[N]) {
-    float sum = 0.0f;
-    KERNEL_UNROLL for (int c = 0; c < N; c++) sum = __fmaf_rn(x[c], x[c], sum);
-    KERNEL_UNROLL for (int d = 1; d < 32; d *= 2) sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, d));
+/* dot(x, x) of the vector of half a warp: a lane has the partial sums of neighbours. */
+template <int N> KERNEL_FN float step_square(const float (&x)[N][2]) {
+    float even = 0.0f, odd = 0.0f;
+    KERNEL_UNROLL for (int c = 0; c < N; c++) {
+        even = __fmaf_rn(x[c][0], x[c][0], even);
+        odd = __fmaf_rn(x[c][1], x[c][1], odd);
+    }
+    float sum = __fadd_rn(even, odd);
+    KERNEL_UNROLL for (int d = 1; d < 16; d *= 2) sum = __fadd_rn(sum, __shfl_xor_sync(0xffffffffu, sum, d));
     return sum;
 }
 
-template <class O, class L> KERNEL_FN void step_prepare(step_shared<O, L> &to, const step_ahead<O, L> &ahead, const step_place<O, L> &p, uint32_t n) {
+/* The gates are called: they are long, and the state's registers do not count against theirs. Both at once, since neither waits for the
+ * other. */
+struct step_gates {
+    float beta, decay;
+};
+template <class O>
+KERNEL_CALLED step_gates step_both(typename O::update::bits update, typename O::decay::bits decay, typename O::rate::bits rate, typename O::bias::bits bias) {
+    step_gates gates;
+    gates.beta = O::beta(update);
+    gates.decay = O::gate(decay, rate, bias);
+    return gates;
+}
+template <class O> KERNEL_CALLED float step_gate(typename O::decay::bits decay, typename O::rate::bits rate, typename O::bias::bits bias) {
+    return O::gate(decay, rate, bias);
+}
+
+template <class O, class L>
+KERNEL_FN void step_prepare(step_shared<O, L> &to, const step_ahead<O, L> &ahead, const step_parameters<O, L> &parameters, const step_place<O, L> &p,
+                            uint32_t n) {
     if (p.warp == p.n_warps - 1 && p.lane < n) {
-        to.beta[p.lane] = O::beta(ahead.update);
-        if constexpr (!O::CHANNELS) to.decay[p.lane][0] = O::gate(ahead.decay[0], ahead.rate, ahead.bias[0]);
+        if constexpr (O::CHANNELS) {
+            to.beta[p.lane] = O::beta(ahead.update);
+        } else {
+            const step_gates gates = step_both<O>(ahead.update, ahead.decay[0], parameters.rate, parameters.bias[0]);
+            to.beta[p.lane] = gates.beta;
+            to.decay[p.lane][0] = gates.decay;
+        }
     }
     if constexpr (O::CHANNELS) {
         KERNEL_UNROLL for (int c = 0; c < L::CHUNKS; c++) {
             const uint32_t i = c * blockDim.x + threadIdx.x, token = i / O::K, channel = i % O::K;
-            if (token < n) to.decay[token][channel] = O::gate(ahead.decay[c], ahead.rate, ahead.bias[c]);
+            if (token < n) to.decay[token][channel] = step_gate<O>(ahead.decay[c], parameters.rate, parameters.bias[c]);
         }
     }
     if (p.warp < n) {
-        float q[L::CHUNKS], k[L::CHUNKS], by_q = 1.0f, by_k = 1.0f;
-        KERNEL_UNROLL for (int c = 0; c < L::CHUNKS; c++) {
-            q[c] = O::activation::widen(ahead.query[c]);
-            k[c] = O::activation::widen(ahead.key[c]);
-        }
-        if constexpr (O::NORM != STEP_NORM_NONE) {
-            const float of_q = step_square(q), of_k = step_square(k);
-            by_q = step_norm_factor<O>(of_q);
-            by_k = step_norm_factor<O>(of_k);
-        }
-        KERNEL_UNROLL for (int c = 0; c < L::CHUNKS; c++) {
-            to.query[p.warp][c * 32 + p.lane] = __fmul_rn(__fmul_rn(q[c], by_q), num_from_bits32(O::SCALE));
-            to.key[p.warp][c * 32 + p.lane] = __fmul_rn(k[c], by_k);
-        }
+        float x[L::CHUNKS][2], by = 1.0f;
+        KERNEL_UNROLL for (int c = 0; c < L::CHUNKS; c++)
+            KERNEL_UNROLL for (int i = 0; i < 2; i++) x[c][i] = ahead.vector[c].get(i);
+        if constexpr (O::NORM != STEP_NORM_NONE) by = step_norm_factor<O>(step_square(x));
+        float *y = (p.lane < 16 ? to.query[p.warp] : to.key[p.warp]) + p.lane % 16 * 2;
+        KERNEL_UNROLL for (int c = 0; c < L::CHUNKS; c++)
+            KERNEL_UNROLL for (int i = 0; i < 2; i++) {
+                const float normalised = __fmul_rn(x[c][i], by);
+                y[c * 32 + i] = p.lane < 16 ? __fmul_rn(normalised, num_from_bits32(O::SCALE)) : normalised;
+            }
     }
     KERNEL_UNROLL for (int j = 0; j < step_ahead<O, L>::VALUES; j++) {
-        const uint32_t i = j * 32 + p.lane, token = i / L::WARP_ROWS;
-        if (token < n) to.value[token][p.warp * L::WARP_ROWS + i % L::WARP_ROWS] = O::activation::widen(ahead.value[j]);
+        const uint32_t i = (j * 32 + p.lane) * 2, token = i / L::WARP_ROWS;
+        if (token < n)
+            KERNEL_UNROLL for (int h = 0; h < 2; h++) to.value[token][p.warp * L::WARP_ROWS + i % L::WARP_ROWS + h] = ahead.value[j].get(h);
     }
 }
 
@@ -240,15 +292,20 @@ template <class O, class L> KERNEL_FN void step_put_outputs(const float (&o)[L::
     if (p.part < L::ROWS && p.v + p.part < O::V) step_put<bits, L::WIDE>(outputs + (p.v + p.part) * sizeof(bits), O::output::narrow(mine));
 }
 
-/* Zeros for the outputs of tokens [first, last) in the block's rows. */
+/* Zeros for the outputs, in the block's rows, of the tokens [first, end) of its sequence from `after` on; and of those that are of no
+ * sequence, before the first one and behind the last one. */
 template <class O, class L>
-KERNEL_FN void step_put_zeros(const step_words &w, const step_block<O> &b, const step_place<O, L> &p, int64_t first, int64_t last) {
+KERNEL_FN void step_put_zeros(const step_words &w, const step_block<O> &b, const step_place<O, L> &p, int64_t first, int64_t after, int64_t end) {
     typedef typename O::output::bits bits;
-    if (!O::ZERO_PADDING) return;
+    const bool has_more = w.starts.data != 0;
     const uint32_t start = p.v - p.in_warp - p.warp * L::WARP_ROWS;
-    for (int64_t t = first; t < last; t++)
+    if (has_more && b.sequence + 1 >= w.n_sequences) end = w.n_tokens;
+    for (int64_t t = has_more && b.sequence == 0 ? 0 : first;; t++) {
+        if (t == first) t = after;
+        if (t >= end) return;
         for (uint32_t i = threadIdx.x; i < p.n_warps * L::WARP_ROWS && start + i < O::V; i += blockDim.x)
             step_put<bits, L::WIDE>((char *)b.head(w.output) + t * w.output.token + (start + i) * sizeof(bits), (bits)0);
+    }
 }
 
 /* ---- The kernel ---- */
@@ -259,58 +316,59 @@ template <class L> KERNEL_FN bool step_any_nan(const float (&o)[L::ROWS]) {
     return any;
 }
 
-/* A sequence that is not padding: `run` tokens from `first` on, of which the first chunk has been asked for. */
+/* A sequence that is not padding: `run` tokens from `first` on, of which the first chunk has been asked for. One without tokens goes the
+ * same way, to where its state is stored. */
 template <class O, class L>
-KERNEL_FN void step_sequence(step_shared<O, L> (&shared)[2], step_ahead<O, L> &ahead, const step_words &w, const step_block<O> &b,
-                             const step_place<O, L> &p, int64_t first, int64_t run, int64_t slot, bool has_initial, uint32_t most) {
+KERNEL_FN void step_sequence(step_shared<O, L> (&shared)[2], step_ahead<O, L> &ahead, step_parameters<O, L> &parameters, const step_words &w,
+                             const step_block<O> &b, const step_place<O, L> &p, int64_t first, uint32_t run, int64_t slot, bool has_initial,
+                             uint32_t most) {
     const bool by_token = w.write.n_columns > 0;
     int64_t last_slot = -1;
     step_stored<O, L> stored = {};
     float x[L::ROWS][L::N], o[L::ROWS];
-    if (has_initial) {
-        if (slot < 0 || slot >= w.n_slots) {
-            step_skip(w);
-            return;
-        }
-        step_load<O, L>(stored, p, b.state(w.state, slot, 0), w.state.row);
-    }
+    if (has_initial) step_load<O, L>(stored, p, b.state(w.state, slot, 0), w.state.row);
     if (!w.state_is_kept && !by_token) last_slot = step_writable<O>(w, w.write.data ? step_index<L::WIDE>(w.write, b.sequence, 0) : slot);
-    if (run == 0) {
-        step_widen<O, L>(x, stored);
-        if (last_slot >= 0 && !(has_initial && last_slot == slot)) step_store<O, L>(x, p, b.state(w.state, last_slot, 0), w.state.row, true);
-        return;
-    }
-    uint32_t n = run < most ? (uint32_t)run : most, half = 0;
-    step_prepare<O, L>(shared[0], ahead, p, n);
+    if (run == 0 && (last_slot < 0 || (has_initial && last_slot == slot))) return;
+    uint32_t n = run < most ? run : most, half = 0, i = 0, t = 0;
+    step_prepare<O, L>(shared[0], ahead, parameters, p, n);
     __syncthreads();
     step_widen<O, L>(x, stored);
-    for (int64_t start = 0; start < run; half ^= 1) {
-        const int64_t next = start + n, left = run - next;
-        const uint32_t n_next = left < most ? (uint32_t)left : most;
-        if (n_next) step_fetch<O, L>(ahead, w, b, p, first + next, n_next);
-        for (uint32_t i = 0; i < n; i++) {
-            const int64_t t = start + i;
-            int64_t write = t == run - 1 ? last_slot : -1;
+    do {
+        const uint32_t next = t + n;
+        if (i == 0 && next < run) step_fetch<O, L>(ahead, w, b, p, first + next, run - next < most ? run - next : most);
+        bool has_nan = true;
+        char *to_state = t + 1 >= run && last_slot >= 0 ? b.state(w.state, last_slot, 0) : 0, *to_intermediate = 0;
+        if (run > 0) {
             if (by_token && !w.state_is_kept) {
-                if (t < w.write.n_columns) write = step_writable<O>(w, step_index<L::WIDE>(w.write, b.sequence, t));
+                if (t < w.write.n_columns) {
+                    const int64_t write = step_writable<O>(w, step_index<L::WIDE>(w.write, b.sequence, t));
+                    if (write >= 0) to_state = b.state(w.state, write, 0);
+                } else {
+                    step_skip(w);
+                }
+            }
+            if (w.intermediate.data) {
+                if (t < w.n_intermediate) to_intermediate = b.state(w.intermediate, b.sequence, t);
                 else step_skip(w);
             }
             step_token<O, L>(x, o, shared[half], i, p);
             step_put_outputs<O, L>(o, p, (char *)b.head(w.output) + (first + t) * w.output.token);
-            const bool careful = step_any_nan<L>(o);
-            if (w.intermediate.data) {
-                if (t < w.n_intermediate) step_store<O, L>(x, p, b.state(w.intermediate, b.sequence, t), w.intermediate.row, careful);
-                else step_skip(w);
-            }
-            if (write >= 0) step_store<O, L>(x, p, b.state(w.state, write, 0), w.state.row, careful);
+            has_nan = step_any_nan<L>(o);
         }
-        if (n_next) {
-            step_prepare<O, L>(shared[half ^ 1], ahead, p, n_next);
+        _Pragma("unroll 1") for (int which = 0; which < 2; which++) {
+            char *to = which ? to_intermediate : to_state;
+            if (to) step_store<O, L>(x, p, to, which ? w.intermediate.row : w.state.row, has_nan);
+        }
+        t++;
+        if (++i == n && t < run) {
+            n = run - t < most ? run - t : most;
+            half ^= 1;
+            i = 0;
+            step_fetch_parameters<O, L>(parameters, w, b, p);
+            step_prepare<O, L>(shared[half], ahead, parameters, p, n);
             __syncthreads();
         }
-        start = next;
-        n = n_next;
-    }
+    } while (t < run);
 }
 
 /* Loads that none of the others needs are asked for before any is waited for. */
@@ -322,43 +380,48 @@ template <class O, class L> KERNEL_FN void step_run(const step_words &w) {
     b.member = head % (uint32_t)O::RATIO;
     b.sequence = (int64_t)blockIdx.z * gridDim.y + blockIdx.y;
     const step_place<O, L> p = step_place_of<O, L>(part);
-    if (b.sequence >= w.n_sequences) {
-        if (w.n_sequences == 0) step_put_zeros<O, L>(w, b, p, 0, w.n_tokens);
+    if (b.sequence >= w.n_sequences) {                       /* none, or the one block of a head where there are no sequences */
+        if (O::ZERO_PADDING && w.n_sequences == 0) step_put_zeros<O, L>(w, b, p, 0, 0, 0);
         return;
     }
-    const bool has_initial = !w.has_initial.data || step_index<L::WIDE>(w.has_initial, b.sequence, 0);
-    int64_t slot = b.sequence, first = b.sequence * w.uniform_length, length = w.uniform_length;
+    int64_t slot = b.sequence, first = b.sequence * w.uniform_length, end = first + w.uniform_length;
+    bool is_right = true, has_initial = true, runs = true;
+    if (w.has_initial.data) has_initial = step_get<uint8_t, true>((const char *)w.has_initial.data + b.sequence * w.has_initial.row);
     if (w.read.data && !w.accepted.data) slot = step_index<L::WIDE>(w.read, b.sequence, 0);
-    bool is_right = true;
     if (w.starts.data) {
         first = step_index<L::WIDE>(w.starts, b.sequence, 0);
-        const int64_t end = step_index<L::WIDE>(w.starts, b.sequence + 1, 0);
-        length = end - first;
+        end = step_index<L::WIDE>(w.starts, b.sequence + 1, 0);
         is_right = first >= 0 && first <= end && end <= w.n_tokens;
-        if (is_right && b.sequence == 0) step_put_zeros<O, L>(w, b, p, 0, first);
-        if (is_right && b.sequence == w.n_sequences - 1) step_put_zeros<O, L>(w, b, p, end, w.n_tokens);
     }
-    int64_t run = length;
+    int64_t run = end - first;
     if (w.counts.data) {
-        run = step_index<L::WIDE>(w.counts, b.sequence, 0);
-        is_right = is_right && run >= 0 && run <= length;
+        const int64_t count = step_index<L::WIDE>(w.counts, b.sequence, 0);
+        is_right = is_right && count >= 0 && count <= run;
+        run = count;
     }
     if (w.accepted.data) {
         const int64_t column = step_index<L::WIDE>(w.accepted, b.sequence, 0) - 1;
         is_right = is_right && column >= 0 && column < w.read.n_columns;
         if (is_right) slot = step_index<L::WIDE>(w.read, b.sequence, column);
     }
-    if (!is_right) {
+    if (!is_right || run > INT32_MAX) {
         step_skip(w);
         return;
     }
     step_ahead<O, L> ahead = {};
+    step_parameters<O, L> parameters = {};
     const uint32_t most = p.n_warps < STEP_TOKENS ? p.n_warps : STEP_TOKENS;
     step_fetch<O, L>(ahead, w, b, p, first, run < most ? (uint32_t)run : most);
+    step_fetch_parameters<O, L>(parameters, w, b, p);
+    int64_t after = first + run;                             /* of what is run: the rest is padding */
     if (w.read.data && step_is_padding<O>(slot)) {
-        step_put_zeros<O, L>(w, b, p, first, first + length);
-        return;
+        after = first;
+        runs = false;
+    } else if (has_initial && (slot < 0 || slot >= w.n_slots)) {
+        step_skip(w);
+        after = end;
+        runs = false;
     }
-    step_put_zeros<O, L>(w, b, p, first + run, first + length);
-    step_sequence<O, L>(shared, ahead, w, b, p, first, run, slot, has_initial, most);
+    if constexpr (O::ZERO_PADDING) step_put_zeros<O, L>(w, b, p, first, after, end);
+    if (runs) step_sequence<O, L>(shared, ahead, parameters, w, b, p, first, (uint32_t)run, slot, has_initial, most);
 }

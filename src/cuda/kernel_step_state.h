@@ -18,7 +18,6 @@ struct step_float32 {
     KERNEL_FN float narrow(float x) { return num_canonical32(x); }
     KERNEL_FN float of_word(uint32_t word, int) { return num_from_bits32(word); }
     KERNEL_FN uint32_t to_word(float x, float) { return num_bits32(x); }
-    KERNEL_FN uint32_t to_canonical_word(float x, float) { return num_bits32(num_canonical32(x)); }
 };
 struct step_bfloat16 {
     typedef uint16_t bits;
@@ -27,7 +26,6 @@ struct step_bfloat16 {
     KERNEL_FN uint16_t narrow(float x) { return num_narrow_bf16(x); }
     KERNEL_FN float of_word(uint32_t word, int half) { return num_from_bits32(half ? word & 0xffff0000u : word << 16); }
     KERNEL_FN uint32_t to_word(float x, float y) { return kernel_narrow_pair_bf16(x, y); }
-    KERNEL_FN uint32_t to_canonical_word(float x, float y) { return num_narrow_bf16(x) | (uint32_t)num_narrow_bf16(y) << 16; }
 };
 struct step_float16 {
     typedef uint16_t bits;
@@ -36,7 +34,6 @@ struct step_float16 {
     KERNEL_FN uint16_t narrow(float x) { return num_narrow_f16(x); }
     KERNEL_FN float of_word(uint32_t word, int half) { return num_widen_f16((uint16_t)(half ? word >> 16 : word)); }
     KERNEL_FN uint32_t to_word(float x, float y) { return kernel_narrow_pair_f16(x, y); }
-    KERNEL_FN uint32_t to_canonical_word(float x, float y) { return num_narrow_f16(x) | (uint32_t)num_narrow_f16(y) << 16; }
 };
 
 template <class O, int STEP_LANES, int STEP_ROWS, bool STEP_WIDE> struct step_layout {
@@ -78,9 +75,13 @@ template <class O, class L> KERNEL_FN step_place<O, L> step_place_of(uint32_t bl
 
 /* ---- Memory ---- */
 
+/* At any address: seldom, so called, which keeps texts small. */
+template <class T> KERNEL_CALLED T step_get_any(const char *p) { return kernel_get<T>(p); }
+template <class T> KERNEL_CALLED void step_put_any(char *p, T x) { kernel_put<T>(p, x); }
+
 template <class T, bool ALIGNED> KERNEL_FN T step_get(const char *p) {
     if constexpr (!ALIGNED) {
-        return kernel_get<T>(p);
+        return step_get_any<T>(p);
     } else {
         __builtin_assume(__isGlobal(p));
         return *(const T *)p;
@@ -89,7 +90,7 @@ template <class T, bool ALIGNED> KERNEL_FN T step_get(const char *p) {
 
 template <class T, bool ALIGNED> KERNEL_FN void step_put(char *p, T x) {
     if constexpr (!ALIGNED) {
-        kernel_put<T>(p, x);
+        step_put_any<T>(p, x);
     } else {
         __builtin_assume(__isGlobal(p));
         *(T *)p = x;
@@ -154,7 +155,7 @@ template <class O, class L> KERNEL_FN void step_load(step_stored<O, L> &x, const
             KERNEL_UNROLL for (int j = 0; j < L::PIECE; j++)
                 if (v + (O::KEY_MAJOR ? j : 0) < O::V && k + (O::KEY_MAJOR ? 0 : j) < O::K) {
                     kernel_element<bits> element;
-                    element.value = kernel_get<bits>(at + j * sizeof(bits));
+                    element.value = step_get_any<bits>(at + j * sizeof(bits));
                     words[j] = element.bits;
                 }
         }
@@ -170,15 +171,26 @@ template <class O, class L> KERNEL_FN void step_widen(float (&y)[L::ROWS][L::N],
         }
 }
 
-/* A word of a piece. CAREFUL: a NaN becomes the canonical one. */
-template <class O, class L, bool CAREFUL> KERNEL_FN uint32_t step_word(const float (&x)[L::ROWS][L::N], int r, int n, int j) {
+/* A word of a piece that starts in row r, element n: its elements j and, of 16 bits, j + 1. A NaN is any NaN. */
+template <class O, class L> KERNEL_FN uint32_t step_word(const float (&x)[L::ROWS][L::N], int r, int n, int j) {
     const float first = O::KEY_MAJOR ? x[j % L::ROWS][n] : x[r][(n + j) % L::N];
     const float second = O::state::PER_WORD == 1 ? 0.0f : O::KEY_MAJOR ? x[(j + 1) % L::ROWS][n] : x[r][(n + j + 1) % L::N];
-    return CAREFUL ? O::state::to_canonical_word(first, second) : O::state::to_word(first, second);
+    return O::state::to_word(first, second);
 }
 
-template <class O, class L, bool CAREFUL>
-KERNEL_FN void step_store_as(const float (&x)[L::ROWS][L::N], const step_place<O, L> &p, char *head, int64_t row) {
+/* Makes each NaN canonical that the thread has stored: that is seldom, so it is done in memory, by little code. */
+template <class O, class L> KERNEL_FN void step_mend(const step_place<O, L> &p, char *head, int64_t row) {
+    typedef typename O::state::bits bits;
+    _Pragma("unroll 1") for (uint32_t i = 0; i < L::ROWS * L::N; i++) {
+        const uint32_t v = p.v + i / L::N, n = i % L::N, k = n / L::SUMS * 32 + p.part * L::SUMS + n % L::SUMS;
+        char *at = head + (int64_t)(O::KEY_MAJOR ? k : v) * row + (O::KEY_MAJOR ? v : k) * (uint32_t)sizeof(bits);
+        if (v < O::V && k < O::K) step_put<bits, L::WIDE>(at, O::state::narrow(O::state::widen(step_get<bits, L::WIDE>(at))));
+    }
+}
+
+/* Rounded once. has_nan: whether there may be one. */
+template <class O, class L>
+KERNEL_FN void step_store(const float (&x)[L::ROWS][L::N], const step_place<O, L> &p, char *head, int64_t row, bool has_nan) {
     typedef typename O::state::bits bits;
     KERNEL_UNROLL for (int i = 0; i < L::PIECES; i++) {
         const int r = step_piece_row<O, L>(i), n = O::KEY_MAJOR ? i : i % L::CHUNKS * L::SUMS;
@@ -186,21 +198,15 @@ KERNEL_FN void step_store_as(const float (&x)[L::ROWS][L::N], const step_place<O
         char *at = head + (int64_t)(O::KEY_MAJOR ? k : v) * row + (O::KEY_MAJOR ? v : k) * (uint32_t)sizeof(bits);
         if constexpr (L::WIDE) {
             uint32_t words[L::PIECE_WORDS];
-            KERNEL_UNROLL for (int w = 0; w < L::PIECE_WORDS; w++) words[w] = step_word<O, L, CAREFUL>(x, r, n, w * O::state::PER_WORD);
+            KERNEL_UNROLL for (int w = 0; w < L::PIECE_WORDS; w++) words[w] = step_word<O, L>(x, r, n, w * O::state::PER_WORD);
             if (v < O::V && (O::K % 32 == 0 || k < O::K)) step_put_words<L::PIECE_WORDS>(at, words);
         } else {
             KERNEL_UNROLL for (int j = 0; j < L::PIECE; j++)
                 if (v + (O::KEY_MAJOR ? j : 0) < O::V && k + (O::KEY_MAJOR ? 0 : j) < O::K)
-                    kernel_put<bits>(at + j * sizeof(bits), O::state::narrow(O::KEY_MAJOR ? x[j % L::ROWS][n] : x[r][(n + j) % L::N]));
+                    step_put_any<bits>(at + j * sizeof(bits), O::state::narrow(O::KEY_MAJOR ? x[j % L::ROWS][n] : x[r][(n + j) % L::N]));
         }
     }
-}
-
-/* Rounded once. careful: whether there may be a NaN, which is seldom. */
-template <class O, class L>
-KERNEL_FN void step_store(const float (&x)[L::ROWS][L::N], const step_place<O, L> &p, char *head, int64_t row, bool careful) {
-    if (careful || !L::WIDE) step_store_as<O, L, true>(x, p, head, row);
-    else step_store_as<O, L, false>(x, p, head, row);
+    if (L::WIDE && has_nan) step_mend<O, L>(p, head, row);
 }
 
 /* ---- Sums ---- */

@@ -30,7 +30,7 @@ static void value_key(const ol_gated_delta_options *o, int size, step_variant *m
     while (rows < lanes && 2 * rows * chunks * piece <= MOST_ELEMENTS && 2 * rows * piece <= o->value_dim)
         rows *= 2;
     *many = (step_variant){ .lanes = lanes, .rows = rows > 4 ? 4 : rows, .wide = 1, .alignment = piece * size, .n_blocks = 2 };
-    *few = (step_variant){ .lanes = lanes, .rows = 1, .wide = 1, .alignment = piece * size, .n_blocks = 3 };
+    *few = (step_variant){ .lanes = lanes, .rows = lanes == 32 ? 2 : 1, .wide = 1, .alignment = piece * size, .n_blocks = 2 };
 }
 
 /* [K, V]: a thread's rows are one piece. */

@@ -16,6 +16,7 @@ typedef struct subject {
 
 #define BF16 .activation_dtype = OL_BFLOAT16
 #define QWEN BF16, .key_heads = 16, .value_heads = 32, .key_dim = 128, .value_dim = 128, .norm = OL_DELTA_NORM_RSQRT
+#define LARGEST BF16, .key_heads = 2, .value_heads = 4, .key_dim = 256, .value_dim = 256, .norm = OL_DELTA_NORM_RSQRT
 #define RMS .norm = OL_DELTA_NORM_RMS
 #define RAW .decay = OL_DELTA_DECAY_GIVEN, .gates = { .beta = OL_GATE_BETA_RAW }
 
@@ -35,9 +36,9 @@ static const subject subjects[] = {
                        .gates = { .beta = OL_GATE_BETA_DOUBLED } } },
     { "olmo_hybrid_bf16_state", { BF16, .key_heads = 30, .value_heads = 30, .key_dim = 96, .value_dim = 192, .norm = OL_DELTA_NORM_RSQRT,
                                   .state_dtype = OL_BFLOAT16, .gates = { .beta = OL_GATE_BETA_DOUBLED } } },
-    { "largest", { QWEN, .key_dim = 256, .value_dim = 256 } },
-    { "largest_channels", { QWEN, .key_dim = 256, .value_dim = 256, .decay_per_channel = 1, .state_dtype = OL_BFLOAT16 } },
-    { "largest_key_value", { QWEN, .key_dim = 256, .value_dim = 256, .state_layout = OL_DELTA_KEY_VALUE } },
+    { "largest", { LARGEST } },
+    { "largest_channels", { LARGEST, .decay_per_channel = 1, .state_dtype = OL_BFLOAT16 } },
+    { "largest_key_value", { LARGEST, .state_layout = OL_DELTA_KEY_VALUE } },
     { "small", { .activation_dtype = OL_FLOAT32, .key_heads = 2, .value_heads = 4, .key_dim = 16, .value_dim = 16, .norm = OL_DELTA_NORM_MAXIMUM } },
     { "odd", { .activation_dtype = OL_FLOAT16, .key_heads = 1, .value_heads = 3, .key_dim = 37, .value_dim = 19, .norm = OL_DELTA_NORM_ADDED,
                .state_dtype = OL_FLOAT16 } },
