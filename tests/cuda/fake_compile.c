@@ -105,7 +105,7 @@ static int write_text(const char *path, const fake_source *source)
         return 0;
     fprintf(f, "#include \"fake_device.h\"\n#line 1 \"%s\"\n", source->name);
     write_without_assembly(f, source->text);
-    fprintf(f, "\n#line 1 \"kernel table\"\nFAKE_TABLE(%d, ", strstr(source->text, "__syncthreads") != NULL);
+    fprintf(f, "\n#line 1 \"kernel table\"\nFAKE_TABLE(%d, ", strstr(source->text, "__syncthreads") || strstr(source->text, "__shfl"));
     write_rows(f, source->text);
     fprintf(f, ")\n");
     return fclose(f) == 0;
