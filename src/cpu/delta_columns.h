@@ -1,7 +1,7 @@
 /* Blocks of rows that lie beside each other, [K, V]: a lane is a row, so no sum crosses lanes. The 32 sums of the order are taken one after
  * the other, each over the columns that it has, and added as soon as its neighbour is there, so that few are alive at once.
  *
- * The block holds n_lanes rows, D_WIDE vectors of which are worked on at a time: their chains of sums hide each other's latency. */
+ * DELTA_LANES rows are worked on at a time, in D_WIDE vectors. */
 #ifndef OL_DELTA_COLUMNS_H
 #define OL_DELTA_COLUMNS_H
 
@@ -16,26 +16,32 @@ D_INLINE columns_sum columns_add(columns_sum x, columns_sum y) {
     return x;
 }
 
-/* What is expanded for one kind of state and decay: over lanes [lane, lane + DELTA_LANES), n of them rows. */
+/* Over lanes [lane, lane + DELTA_LANES), n of them rows; addresses are of the first one. What is the same for a kind of state and
+ * decay is constant where this is expanded; all of it is in variables of its own, since the compiler could not tell that a store to a block leaves a
+ * delta_token alone. */
 typedef struct columns_walk {
-    const delta_block *b;
-    const delta_token *t;
-    int lane, n;
     int reads;                         /* else writes */
-    int in_block, per_channel;
+    int in_block, per_channel, whole;  /* whole: n is DELTA_LANES */
     ol_dtype dtype;
+    const float *key, *query, *decay;
+    d_float factor[D_WIDE];            /* the decay of all columns, or u */
+    const char *from;
+    char *to;
+    float *at;
+    int64_t from_stride, to_stride;
+    int n, n_lanes, key_dim;
 } columns_walk;
 
 D_INLINE d_float columns_get(const columns_walk *c, int k, int w) {
-    const char *from = c->t->from.data + k * c->t->from.stride + (c->lane + w * D_LANES) * state_size(c->dtype);
+    const char *from = c->from + k * c->from_stride + w * D_LANES * state_size(c->dtype);
     int n = c->n - w * D_LANES;
-    return n >= D_LANES ? state_load(from, c->dtype) : n > 0 ? state_load_part(from, n, c->dtype) : d_set(0);
+    return c->whole || n >= D_LANES ? state_load(from, c->dtype) : n > 0 ? state_load_part(from, n, c->dtype) : d_set(0);
 }
 
 D_INLINE void columns_put(const columns_walk *c, int k, int w, d_float x) {
-    char *to = c->t->to.data + k * c->t->to.stride + (c->lane + w * D_LANES) * state_size(c->dtype);
+    char *to = c->to + k * c->to_stride + w * D_LANES * state_size(c->dtype);
     int n = c->n - w * D_LANES;
-    if (n >= D_LANES)
+    if (c->whole || n >= D_LANES)
         state_store(to, x, c->dtype);
     else if (n > 0)
         state_store_part(to, x, n, c->dtype);
@@ -43,31 +49,29 @@ D_INLINE void columns_put(const columns_walk *c, int k, int w, d_float x) {
 
 /* Sum p of the 32, and what is done to its columns on the way. */
 D_INLINE columns_sum columns_part(const columns_walk *c, int p) {
-    const delta_token *t = c->t;
-    int key_dim = c->b->key_dim, n_lanes = c->b->n_lanes;
     columns_sum s;
     for (int w = 0; w < D_WIDE; w++) s.lanes[w] = d_set(0);
-    for (int k = p; k < key_dim; k += DELTA_SUMS) {
-        float *at = c->b->memory + k * n_lanes + c->lane;
-        d_float key = d_set(t->key[k]);
+    for (int k = p; k < c->key_dim; k += DELTA_SUMS) {
+        float *at = c->at + k * c->n_lanes;
+        d_float key = d_set(c->key[k]);
         for (int w = 0; w < D_WIDE; w++) {
             d_float x;
             if (c->reads) {
-                x = (c->in_block ? d_load(at + w * D_LANES) : columns_get(c, k, w)) * d_set(t->decay[c->per_channel ? k : 0]);
+                x = (c->in_block ? d_load(at + w * D_LANES) : columns_get(c, k, w)) * (c->per_channel ? d_set(c->decay[k]) : c->factor[0]);
                 d_store(at + w * D_LANES, x);
                 s.lanes[w] = d_fma(x, key, s.lanes[w]);
             } else {
-                x = d_fma(d_load(t->update + c->lane + w * D_LANES), key, d_load(at + w * D_LANES));
+                x = d_fma(c->factor[w], key, d_load(at + w * D_LANES));
                 if (c->in_block)
                     d_store(at + w * D_LANES, x);
                 else
                     columns_put(c, k, w, x);
-                s.lanes[w] = d_fma(x, d_set(t->query[k]), s.lanes[w]);
+                s.lanes[w] = d_fma(x, d_set(c->query[k]), s.lanes[w]);
             }
         }
     }
     /* A column of zeros beyond the last one: it makes +0 of a sum that is -0. */
-    if (p >= key_dim % DELTA_SUMS && key_dim % DELTA_SUMS)
+    if (p >= c->key_dim % DELTA_SUMS && c->key_dim % DELTA_SUMS)
         for (int w = 0; w < D_WIDE; w++) s.lanes[w] = s.lanes[w] + d_set(0);
     return s;
 }
@@ -80,23 +84,30 @@ D_INLINE columns_sum columns_4(const columns_walk *c, int p) {
     return columns_add(low, columns_add(high, next));
 }
 
-D_INLINE void columns_run(columns_walk c) {
-    for (c.lane = 0; c.lane < c.b->n_lanes; c.lane += DELTA_LANES) {
-        columns_sum eighth[8];
-        c.n = c.b->n_rows - c.lane < DELTA_LANES ? c.b->n_rows - c.lane : DELTA_LANES;
-        for (int i = 0; i < 8; i++) eighth[i] = columns_4(&c, 4 * i);
-        for (int m = 4; m > 0; m /= 2)
-            for (int i = 0; i < m; i++) eighth[i] = columns_add(eighth[2 * i], eighth[2 * i + 1]);
-        for (int w = 0; w < D_WIDE; w++) d_store(c.t->output + c.lane + w * D_LANES, eighth[0].lanes[w]);
-    }
+D_INLINE void columns_run(const delta_block *b, const delta_token *t, int lane, int reads, int in_block, int whole, ol_dtype dtype, int per_channel) {
+    columns_walk c = { .reads = reads, .in_block = in_block, .per_channel = per_channel, .whole = whole, .dtype = dtype, .key = t->key, .query = t->query,
+                       .decay = t->decay, .from = t->from.data + lane * state_size(dtype), .to = t->to.data + lane * state_size(dtype), .at = b->memory + lane,
+                       .from_stride = t->from.stride, .to_stride = t->to.stride, .n = b->n_rows - lane, .n_lanes = b->n_lanes, .key_dim = b->key_dim };
+    columns_sum eighth[8];
+    for (int w = 0; w < D_WIDE; w++) c.factor[w] = reads ? d_set(t->decay[0]) : d_load(t->update + lane + w * D_LANES);
+    for (int i = 0; i < 8; i++) eighth[i] = columns_4(&c, 4 * i);
+    for (int m = 4; m > 0; m /= 2)
+        for (int i = 0; i < m; i++) eighth[i] = columns_add(eighth[2 * i], eighth[2 * i + 1]);
+    for (int w = 0; w < D_WIDE; w++) d_store(t->output + lane + w * D_LANES, eighth[0].lanes[w]);
+}
+
+D_INLINE void columns_all(const delta_block *b, const delta_token *t, int reads, int in_block, ol_dtype dtype, int per_channel) {
+    int lane = 0;
+    for (; lane + DELTA_LANES <= b->n_rows; lane += DELTA_LANES) columns_run(b, t, lane, reads, in_block, 1, dtype, per_channel);
+    if (lane < b->n_rows) columns_run(b, t, lane, reads, in_block, in_block, dtype, per_channel);
 }
 
 D_INLINE void columns_read_all(const delta_block *b, const delta_token *t, int in_block, ol_dtype dtype, int per_channel) {
-    columns_run((columns_walk){ .b = b, .t = t, .reads = 1, .in_block = in_block, .per_channel = per_channel, .dtype = dtype });
+    columns_all(b, t, 1, in_block, dtype, per_channel);
 }
 
 D_INLINE void columns_write_all(const delta_block *b, const delta_token *t, int in_block, ol_dtype dtype) {
-    columns_run((columns_walk){ .b = b, .t = t, .in_block = in_block, .dtype = dtype });
+    columns_all(b, t, 0, in_block, dtype, 0);
 }
 
 static void columns_load(const delta_block *b, delta_place from) {

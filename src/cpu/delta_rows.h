@@ -22,68 +22,89 @@ D_INLINE int rows_lanes(int n, int p) {
     return lanes < 0 ? 0 : lanes > D_LANES ? D_LANES : lanes;
 }
 
-/* 32 columns from k on, of `rows` rows from `row` on, n of them real. */
-D_INLINE void rows_read_32(const delta_block *b, const delta_token *t, int row, int k, int n, d_float s[D_ROWS][D_PARTS], int rows, int in_block,
-                           ol_dtype dtype, int per_channel) {
+/* A group of rows and what they meet, in variables of their own: stores to a block might change a delta_token's fields, for all that
+ * the compiler knows, which it would then load again and again. */
+typedef struct rows_group {
+    const float *key, *query, *decay;
+    const char *from[D_ROWS];          /* in memory */
+    float *at[D_ROWS];                 /* in the block */
+    char *to[D_ROWS];
+    d_float factor[D_ROWS];            /* the decay of all columns (its first element), or u of each row */
+    d_float s[D_ROWS][D_PARTS];
+} rows_group;
+
+/* 32 columns from k on, n of them real, of `rows` rows. */
+D_INLINE void rows_read_32(rows_group *g, int k, int n, int rows, int in_block, ol_dtype dtype, int per_channel) {
     for (int p = 0; p < D_PARTS; p++) {
         int column = k + p * D_LANES;
-        d_float key = d_load(t->key + column), decay = per_channel ? d_load(t->decay + column) : d_set(t->decay[0]);
+        d_float key = d_load(g->key + column), decay = per_channel ? d_load(g->decay + column) : g->factor[0];
         for (int r = 0; r < rows; r++) {
-            float *to = b->memory + (row + r) * b->padded + column;
-            const char *from = t->from.data + (row + r) * t->from.stride + column * state_size(dtype);
-            d_float x = in_block ? d_load(to) : n == DELTA_SUMS ? state_load(from, dtype) : state_load_part(from, rows_lanes(n, p), dtype);
+            const char *from = g->from[r] + column * state_size(dtype);
+            d_float x = in_block ? d_load(g->at[r] + column) : n == DELTA_SUMS ? state_load(from, dtype) : state_load_part(from, rows_lanes(n, p), dtype);
             x = x * decay;
             if (n < DELTA_SUMS) x = d_keep(rows_mask(n, p), x);
-            d_store(to, x);
-            s[r][p] = d_fma(x, key, s[r][p]);
+            d_store(g->at[r] + column, x);
+            g->s[r][p] = d_fma(x, key, g->s[r][p]);
         }
     }
 }
 
-D_INLINE void rows_write_32(const delta_block *b, const delta_token *t, int row, int k, int n, d_float s[D_ROWS][D_PARTS], int rows, int in_block,
-                            ol_dtype dtype) {
+D_INLINE void rows_write_32(rows_group *g, int k, int n, int rows, int in_block, ol_dtype dtype) {
     for (int p = 0; p < D_PARTS; p++) {
         int column = k + p * D_LANES;
-        d_float key = d_load(t->key + column), query = d_load(t->query + column);
+        d_float key = d_load(g->key + column), query = d_load(g->query + column);
         for (int r = 0; r < rows; r++) {
-            float *at = b->memory + (row + r) * b->padded + column;
-            char *to = t->to.data + (row + r) * t->to.stride + column * state_size(dtype);
-            d_float x = d_fma(d_set(t->update[row + r]), key, d_load(at));
+            char *to = g->to[r] + column * state_size(dtype);
+            d_float x = d_fma(g->factor[r], key, d_load(g->at[r] + column));
             if (n < DELTA_SUMS) x = d_keep(rows_mask(n, p), x);
             if (in_block)
-                d_store(at, x);
+                d_store(g->at[r] + column, x);
             else if (n == DELTA_SUMS)
                 state_store(to, x, dtype);
             else
                 state_store_part(to, x, rows_lanes(n, p), dtype);
-            s[r][p] = d_fma(x, query, s[r][p]);
+            g->s[r][p] = d_fma(x, query, g->s[r][p]);
         }
     }
 }
 
-#define ROWS_ZEROED(s)                                                                                                        \
-    d_float s[D_ROWS][D_PARTS];                                                                                               \
-    for (int r = 0; r < D_ROWS; r++)                                                                                          \
-        for (int p = 0; p < D_PARTS; p++) s[r][p] = d_set(0)
+/* Field by field: a struct that is set or copied as a whole is kept in memory. */
+D_INLINE void rows_begin(rows_group *g, const delta_block *b, const delta_token *t, int row, int rows, int reads) {
+    g->key = t->key;
+    g->query = t->query;
+    g->decay = t->decay;
+    for (int r = 0; r < D_ROWS; r++) {
+        int any = row + (r < rows ? r : 0);
+        g->from[r] = t->from.data + any * t->from.stride;
+        g->at[r] = b->memory + any * b->padded;
+        g->to[r] = t->to.data + any * t->to.stride;
+        g->factor[r] = d_set(reads ? t->decay[0] : t->update[any]);
+        for (int p = 0; p < D_PARTS; p++) g->s[r][p] = d_set(0);
+    }
+}
+
+D_INLINE void rows_end(const delta_token *t, rows_group *g, int row, int rows) {
+    float sums[D_ROWS];
+    d_fold(sums, g->s);
+    memcpy(t->output + row, sums, (size_t)rows * sizeof *sums);
+}
 
 D_INLINE void rows_read(const delta_block *b, const delta_token *t, int row, int rows, int in_block, ol_dtype dtype, int per_channel) {
     int whole = b->key_dim & ~(DELTA_SUMS - 1), rest = b->key_dim - whole;
-    float sums[D_ROWS];
-    ROWS_ZEROED(s);
-    for (int k = 0; k < whole; k += DELTA_SUMS) rows_read_32(b, t, row, k, DELTA_SUMS, s, rows, in_block, dtype, per_channel);
-    if (rest) rows_read_32(b, t, row, whole, rest, s, rows, in_block, dtype, per_channel);
-    d_fold(sums, s);
-    memcpy(t->output + row, sums, (size_t)rows * sizeof *sums);
+    rows_group g;
+    rows_begin(&g, b, t, row, rows, 1);
+    for (int k = 0; k < whole; k += DELTA_SUMS) rows_read_32(&g, k, DELTA_SUMS, rows, in_block, dtype, per_channel);
+    if (rest) rows_read_32(&g, whole, rest, rows, in_block, dtype, per_channel);
+    rows_end(t, &g, row, rows);
 }
 
 D_INLINE void rows_write(const delta_block *b, const delta_token *t, int row, int rows, int in_block, ol_dtype dtype) {
     int whole = b->key_dim & ~(DELTA_SUMS - 1), rest = b->key_dim - whole;
-    float sums[D_ROWS];
-    ROWS_ZEROED(s);
-    for (int k = 0; k < whole; k += DELTA_SUMS) rows_write_32(b, t, row, k, DELTA_SUMS, s, rows, in_block, dtype);
-    if (rest) rows_write_32(b, t, row, whole, rest, s, rows, in_block, dtype);
-    d_fold(sums, s);
-    memcpy(t->output + row, sums, (size_t)rows * sizeof *sums);
+    rows_group g;
+    rows_begin(&g, b, t, row, rows, 0);
+    for (int k = 0; k < whole; k += DELTA_SUMS) rows_write_32(&g, k, DELTA_SUMS, rows, in_block, dtype);
+    if (rest) rows_write_32(&g, whole, rest, rows, in_block, dtype);
+    rows_end(t, &g, row, rows);
 }
 
 D_INLINE void rows_read_all(const delta_block *b, const delta_token *t, int in_block, ol_dtype dtype, int per_channel) {

@@ -20,6 +20,10 @@ typedef __m512 d_float;
 
 D_INLINE d_float d_set(float x) { return _mm512_set1_ps(x); }
 D_INLINE d_float d_fma(d_float x, d_float y, d_float z) { return _mm512_fmadd_ps(x, y, z); }
+D_INLINE d_float d_widen_bf16(const void *p) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16));
+}
+D_INLINE void d_put_upper_halves(void *p, __m512i bits) { _mm256_storeu_si256(p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(bits, 16))); }
 D_INLINE d_float d_widen_f16(const void *p) { return _mm512_cvtph_ps(_mm256_loadu_si256(p)); }
 D_INLINE void d_narrow_f16(void *p, d_float x) { _mm256_storeu_si256(p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)); }
 
@@ -44,6 +48,13 @@ typedef __m256 d_float;
 
 D_INLINE d_float d_set(float x) { return _mm256_set1_ps(x); }
 D_INLINE d_float d_fma(d_float x, d_float y, d_float z) { return _mm256_fmadd_ps(x, y, z); }
+D_INLINE d_float d_widen_bf16(const void *p) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16));
+}
+D_INLINE void d_put_upper_halves(void *p, __m256i bits) {
+    __m256i upper = _mm256_srli_epi32(bits, 16);
+    _mm_storeu_si128(p, _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1)));
+}
 D_INLINE d_float d_widen_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128(p)); }
 D_INLINE void d_narrow_f16(void *p, d_float x) { _mm_storeu_si128(p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT)); }
 
@@ -127,7 +138,16 @@ D_INLINE void d_fold(float *sums, d_float s[D_ROWS][D_PARTS]) {
 /* ---- For every level ---- */
 
 typedef uint32_t d_bits __attribute__((vector_size(4 * D_LANES)));
+
+#if !defined(__AVX2__)                 /* where compilers make good code of the conversions between widths */
 typedef uint16_t d_halves __attribute__((vector_size(2 * D_LANES)));
+
+D_INLINE d_float d_widen_bf16(const void *p) {
+    d_halves half;
+    memcpy(&half, p, sizeof half);
+    return (d_float)(__builtin_convertvector(half, d_bits) << 16);
+}
+#endif
 
 D_INLINE d_float d_load(const void *p) {
     d_float x;
@@ -137,17 +157,17 @@ D_INLINE d_float d_load(const void *p) {
 
 D_INLINE void d_store(void *p, d_float x) { memcpy(p, &x, sizeof x); }
 
-D_INLINE d_float d_widen_bf16(const void *p) {
-    d_halves half;
-    memcpy(&half, p, sizeof half);
-    return (d_float)(__builtin_convertvector(half, d_bits) << 16);
-}
-
-/* Of no NaN; what a NaN becomes is replaced. */
+/* Rounded to bfloat16, of no NaN; what a NaN becomes is replaced. */
 D_INLINE void d_narrow_bf16(void *p, d_float x) {
-    d_bits bits = (d_bits)x;
-    d_halves half = __builtin_convertvector((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, d_halves);
+    d_bits bits = (d_bits)x, rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+#if defined(__AVX512F__)
+    d_put_upper_halves(p, (__m512i)rounded);
+#elif defined(__AVX2__)
+    d_put_upper_halves(p, (__m256i)rounded);
+#else
+    d_halves half = __builtin_convertvector(rounded >> 16, d_halves);
     memcpy(p, &half, sizeof half);
+#endif
 }
 
 /* Lanes where the mask has all bits set; +0 elsewhere. */

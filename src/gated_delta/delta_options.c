@@ -137,7 +137,7 @@ static ol_status compile_gates(ol_gated_delta *layer, ol_error *error)
 ol_status ol_gated_delta_create(ol_device *device, const ol_gated_delta_options *options, ol_gated_delta **out, ol_error *error)
 {
     if (!device || !options || !out)
-        return fail(error, OL_ERROR_ARGUMENT, operation, "%s is NULL", !device ? "the device" : !options ? "the options" : "the place for the layer");
+        return fail(error, OL_ERROR_ARGUMENT, operation, "%s NULL", !device ? "the device is" : !options ? "the options are" : "the place for the layer is");
     if (!device->backend->delta_prepare)
         return fail(error, OL_ERROR_DEVICE, operation, "%s has no kernels for this; expected a CPU", device->backend->name(device));
     ol_gated_delta_options filled = *options;

@@ -257,7 +257,7 @@ static void one_token(const walk *w, int64_t token, int64_t head, float beta, co
     const ol_gated_delta_options *o = w->o;
     int K = o->key_dim;
     int64_t r = o->value_heads / o->key_heads, key_head = w->heads.tiled ? head % o->key_heads : head / r;
-    float q[OL_DELTA_MAX_DIM], k[OL_DELTA_MAX_DIM], scale = o->scale == 0 ? nearest_rsqrt((float)K) : (float)o->scale;
+    float q[OL_DELTA_MAX_DIM] = { 0 }, k[OL_DELTA_MAX_DIM] = { 0 }, scale = o->scale == 0 ? nearest_rsqrt((float)K) : (float)o->scale;
     for (int i = 0; i < K; i++) {
         int64_t index[3] = { token, key_head, i };
         q[i] = (float)element_read(w->a->query.dtype, element_at(&w->a->query, index));
