@@ -145,13 +145,13 @@ step_shape cuda_delta_shape(const delta_call *c)
 }
 
 /* Sequences are the grid's second and third dimension, so that no block divides by a number that the compiler does not know. */
-ol_status cuda_delta_step_shaped(const delta_call *c, ol_stream stream, const step_shape *shape, ol_error *error)
+ol_status cuda_delta_step_shaped(const delta_call *c, ol_stream stream, const step_shape *chosen, ol_error *error)
 {
     const cuda_device *device = (const cuda_device *)c->layer->device;
     const step_prepared *p = c->layer->prepared;
     enum { MOST = 65535 };
     int64_t n = c->n_sequences < 1 ? 1 : c->n_sequences, z = (n + MOST - 1) / MOST, y = (n + z - 1) / z;
-    int64_t x = (int64_t)c->layer->options.value_heads * shape->n_parts;
+    int64_t x = (int64_t)c->layer->options.value_heads * chosen->n_parts;
     struct step_words words = words_of(c);
     void *parameter = &words;
     cuda_scope scope;
@@ -161,7 +161,7 @@ ol_status cuda_delta_step_shaped(const delta_call *c, ol_stream stream, const st
     ol_status status = cuda_enter(device, &scope, DELTA_OPERATION, error);
     if (status != OL_OK)
         return status;
-    CUresult code = device->driver->cuLaunchKernel(p->functions[shape->variant], (unsigned)x, (unsigned)y, (unsigned)z, 32 * shape->n_warps, 1, 1, 0,
+    CUresult code = device->driver->cuLaunchKernel(p->functions[chosen->variant], (unsigned)x, (unsigned)y, (unsigned)z, 32 * chosen->n_warps, 1, 1, 0,
                                                    stream, &parameter, NULL);
     cuda_leave(&scope);
     if (code != CUDA_SUCCESS)
@@ -177,6 +177,6 @@ ol_status cuda_delta_step(const delta_call *c, ol_stream stream, ol_error *error
     int writes = c->n_sequences > 0 && (c->n_tokens > 0 || !c->state_is_kept);
     if (!pads && !writes)
         return OL_OK;
-    step_shape shape = cuda_delta_shape(c);
-    return cuda_delta_step_shaped(c, stream, &shape, error);
+    step_shape chosen = cuda_delta_shape(c);
+    return cuda_delta_step_shaped(c, stream, &chosen, error);
 }

@@ -45,7 +45,7 @@ step_shape step_choose(const step_variant variants[STEP_VARIANTS], const functio
 ol_status step_text(const ol_gated_delta *layer, text *out, ol_error *error);
 
 /* A step in this shape, whichever the rule would choose: for measurements. */
-ol_status cuda_delta_step_shaped(const delta_call *call, ol_stream stream, const step_shape *shape, ol_error *error);
+ol_status cuda_delta_step_shaped(const delta_call *call, ol_stream stream, const step_shape *chosen, ol_error *error);
 step_shape cuda_delta_shape(const delta_call *call);
 
 #endif
