@@ -8,26 +8,27 @@
  *     k^, q^, the gates of the first chunk -> shared memory
  *     barrier
  *     for each chunk
- *         the next one's q, k, v, a, b are asked for
+ *         the next one's q, k, v, a, b are brought near: not into registers, which the state has
  *         for each token: decay, read, update, read; output and, where they are asked for, states
- *         k^, q^, the gates of the next one -> the other half of shared memory; barrier
+ *         q, k, v, a, b of the next one; k^, q^, its gates -> the other half of shared memory; barrier
  *
  * Warps, lanes, rows and blocks change no bit: see kernel_step_state.h. Indices lie in the GPU's memory, so they are looked at here: what
  * is outside of its tensor is skipped and counted. Every thread of a block takes the same ways up to a barrier. */
 
-enum { STEP_THREADS = 256, STEP_TOKENS = 8 };                /* of a block and of a chunk, at most */
+enum { STEP_THREADS = 256 };                                 /* of a block, at most */
 enum step_norm { STEP_NORM_NONE, STEP_NORM_RSQRT, STEP_NORM_MAXIMUM, STEP_NORM_ADDED, STEP_NORM_RMS };
 enum step_padding { STEP_PADDING_NEGATIVE, STEP_PADDING_NOT_POSITIVE, STEP_PADDING_NONE };
 
 #include "kernel_step_state.h"
 
-/* Of a chunk. */
+/* Of a chunk; its tokens are as many as fit twice into 48 KiB. */
 template <class O, class L> struct step_shared {
+    enum { TOKENS = O::CHANNELS && O::K > 192 ? 4 : 8 };
     uint4 aligned;
-    float query[STEP_TOKENS][L::PADDED], key[STEP_TOKENS][L::PADDED];
-    float value[STEP_TOKENS][STEP_THREADS / 32 * L::WARP_ROWS];
-    float decay[STEP_TOKENS][O::CHANNELS ? (int)L::PADDED : 4];
-    float beta[STEP_TOKENS];
+    float query[TOKENS][L::PADDED], key[TOKENS][L::PADDED];
+    float value[TOKENS][STEP_THREADS / 32 * L::WARP_ROWS];
+    float decay[TOKENS][O::CHANNELS ? (int)L::PADDED : 4];
+    float beta[TOKENS];
 };
 
 /* Two neighbours, as they are loaded. */
@@ -54,7 +55,7 @@ template <class S, bool WIDE, int EXTENT> struct step_pair {
 
 /* What a thread has asked for of the chunk to come. */
 template <class O, class L> struct step_ahead {
-    enum { VALUES = (STEP_TOKENS * L::WARP_ROWS + 63) / 64, GATES = O::CHANNELS ? (int)L::CHUNKS : 1 };
+    enum { VALUES = (step_shared<O, L>::TOKENS * L::WARP_ROWS + 63) / 64, GATES = O::CHANNELS ? (int)L::CHUNKS : 1 };
     step_pair<typename O::activation, L::WIDE, O::K> vector[L::CHUNKS];
     step_pair<typename O::activation, L::WIDE, O::V> value[VALUES];
     typename O::update::bits update;
@@ -132,6 +133,23 @@ KERNEL_FN void step_fetch(step_ahead<O, L> &ahead, const step_words &w, const st
     KERNEL_UNROLL for (int j = 0; j < step_ahead<O, L>::VALUES; j++) {
         const uint32_t i = (j * 32 + p.lane) * 2, token = i / L::WARP_ROWS;
         if (token < n) ahead.value[j].load(b.head(w.value) + (first + token) * w.value.token, p.v - p.in_warp + i % L::WARP_ROWS);
+    }
+}
+
+/* Brings what step_fetch will load to the second cache: a line a lane. */
+template <class O, class L>
+KERNEL_FN void step_bring(const step_words &w, const step_block<O> &b, const step_place<O, L> &p, int64_t first, uint32_t n) {
+    enum { LINE = 128, SIZE = sizeof(typename O::activation::bits), DECAY_SIZE = sizeof(typename O::decay::bits) };
+    const uint32_t at = p.lane % 16 * LINE;
+    if (p.warp < n) {
+        const step_heads &vector = p.lane < 16 ? w.query : w.key;
+        if (at < O::K * SIZE) kernel_bring((const char *)vector.data + b.key_head * vector.key + (first + p.warp) * vector.token + at);
+        if (p.lane < 16 && at < O::V * SIZE) kernel_bring(b.head(w.value) + (first + p.warp) * w.value.token + at);
+        if (O::CHANNELS && p.lane >= 16 && at < O::K * DECAY_SIZE) kernel_bring(b.head(w.decay) + (first + p.warp) * w.decay.token + at);
+    }
+    if (p.warp == p.n_warps - 1 && p.lane < n) {
+        kernel_bring(b.head(w.update) + (first + p.lane) * w.update.token);
+        if (!O::CHANNELS) kernel_bring(b.head(w.decay) + (first + p.lane) * w.decay.token);
     }
 }
 
@@ -335,7 +353,7 @@ KERNEL_FN void step_sequence(step_shared<O, L> (&shared)[2], step_ahead<O, L> &a
     step_widen<O, L>(x, stored);
     do {
         const uint32_t next = t + n;
-        if (i == 0 && next < run) step_fetch<O, L>(ahead, w, b, p, first + next, run - next < most ? run - next : most);
+        if (i == 0 && next < run) step_bring<O, L>(w, b, p, first + next, run - next < most ? run - next : most);
         bool has_nan = true;
         char *to_state = t + 1 >= run && last_slot >= 0 ? b.state(w.state, last_slot, 0) : 0, *to_intermediate = 0;
         if (run > 0) {
@@ -364,8 +382,11 @@ KERNEL_FN void step_sequence(step_shared<O, L> (&shared)[2], step_ahead<O, L> &a
             n = run - t < most ? run - t : most;
             half ^= 1;
             i = 0;
-            step_fetch_parameters<O, L>(parameters, w, b, p);
-            step_prepare<O, L>(shared[half], ahead, parameters, p, n);
+            step_ahead<O, L> later = {};                     /* not what the first chunk's were, which would be kept all along */
+            step_parameters<O, L> again = {};
+            step_fetch<O, L>(later, w, b, p, first + t, n);
+            step_fetch_parameters<O, L>(again, w, b, p);
+            step_prepare<O, L>(shared[half], later, again, p, n);
             __syncthreads();
         }
     } while (t < run);
@@ -410,7 +431,7 @@ template <class O, class L> KERNEL_FN void step_run(const step_words &w) {
     }
     step_ahead<O, L> ahead = {};
     step_parameters<O, L> parameters = {};
-    const uint32_t most = p.n_warps < STEP_TOKENS ? p.n_warps : STEP_TOKENS;
+    const uint32_t most = p.n_warps < step_shared<O, L>::TOKENS ? p.n_warps : step_shared<O, L>::TOKENS;
     step_fetch<O, L>(ahead, w, b, p, first, run < most ? (uint32_t)run : most);
     step_fetch_parameters<O, L>(parameters, w, b, p);
     int64_t after = first + run;                             /* of what is run: the rest is padding */

@@ -7,11 +7,18 @@
 
 #include "dtype.h"
 
-#define MOST_ELEMENTS 64                 /* of a thread: in registers, beside some 50 others */
+#define MOST_ELEMENTS 64                 /* of a thread: in registers, beside some 60 others; */
+#define MOST_BESIDE_MORE 32              /* or beside more, of a decay per channel or float32 activations */
 #define FEW_ELEMENTS 16
 #define MOST_WARPS 8                     /* of a block: STEP_THREADS */
 #define FEW_WARPS_PER_MULTIPROCESSOR 16  /* of FEW: beyond, MANY fills the GPU as well */
 
+static int most_elements(const ol_gated_delta_options *o)
+{
+    return o->decay_per_channel || o->activation_dtype == OL_FLOAT32 ? MOST_BESIDE_MORE : MOST_ELEMENTS;
+}
+
+/* Elements of up to 16 bytes that divide an axis. */
 static int piece_of(int size, int extent)
 {
     int piece = 16 / size;
@@ -23,11 +30,13 @@ static int piece_of(int size, int extent)
 /* [V, K]: a lane's partial sums are one piece. */
 static void value_key(const ol_gated_delta_options *o, int size, step_variant *many, step_variant *few)
 {
-    int piece = piece_of(size, o->key_dim), chunks = (o->key_dim + 31) / 32;
+    int piece = piece_of(size, o->key_dim), chunks = (o->key_dim + 31) / 32, most = most_elements(o);
+    while (piece > 4 && chunks * piece > most)
+        piece /= 2;
     if (piece * size < 4)
         return;
     int lanes = 32 / piece, rows = 1;
-    while (rows < lanes && 2 * rows * chunks * piece <= MOST_ELEMENTS && 2 * rows * piece <= o->value_dim)
+    while (rows < lanes && 2 * rows * chunks * piece <= most && 2 * rows * piece <= o->value_dim)
         rows *= 2;
     *many = (step_variant){ .lanes = lanes, .rows = rows > 4 ? 4 : rows, .wide = 1, .alignment = piece * size, .n_blocks = 2 };
     *few = (step_variant){ .lanes = lanes, .rows = lanes == 32 ? 2 : 1, .wide = 1, .alignment = piece * size, .n_blocks = 2 };
@@ -39,7 +48,7 @@ static void key_value(const ol_gated_delta_options *o, int size, step_variant *m
     int rows = piece_of(size, o->value_dim), chunks = (o->key_dim + 31) / 32, lanes = 8;
     if (rows * size < 4)
         return;
-    while (lanes < 32 && rows * chunks * 32 / lanes > MOST_ELEMENTS)
+    while (lanes < 32 && rows * chunks * 32 / lanes > most_elements(o))
         lanes *= 2;
     *many = (step_variant){ .lanes = lanes, .rows = rows, .wide = 1, .alignment = rows * size, .n_blocks = 2 };
     while (lanes < 16 && rows * chunks * 32 / lanes > FEW_ELEMENTS)
