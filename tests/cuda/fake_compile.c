@@ -72,13 +72,13 @@ static int read_two_operands(const char *text, char *instruction, char *result, 
     return 1;
 }
 
-/* Writes the text as far as `end` without its hints, which are volatile assembly up to a semicolon. */
+/* Writes the text as far as `end` without its hints, which are volatile assembly of one operand. */
 static void write_without_hints(FILE *f, const char *text, const char *end)
 {
-    static const char hint[] = "asm volatile(\"prefetch";
-    for (const char *next; (next = strstr(text, hint)) != NULL && next < end;) {
+    static const char hint[] = "asm volatile(\"prefetch", last[] = "));";
+    for (const char *next; (next = strstr(text, hint)) != NULL && next < end && strstr(next, last);) {
         fwrite(text, 1, (size_t)(next - text), f);
-        text = next + strcspn(next, ";");
+        text = strstr(next, last) + 2;
     }
     fwrite(text, 1, (size_t)(end - text), f);
 }
