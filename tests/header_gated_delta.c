@@ -13,3 +13,22 @@ int header_gated_delta(ol_device *device, const ol_tensor *projection)
            ol_gated_delta_split(projection, OL_GATE_INTERLEAVED, 2, &b, &a, &error) != OL_OK ||
            ol_gated_delta_heads_view(projection, -1, 2, OL_HEADS_TILED, &view, &error) != OL_OK;
 }
+
+int header_gated_delta_step(ol_device *device);
+int header_gated_delta_step(ol_device *device)
+{
+    ol_gated_delta_options options = { 0 };
+    ol_gated_delta_arguments arguments = { 0 };
+    ol_gated_delta *layer = 0;
+    ol_error error;
+    int failed;
+    options.key_heads = options.value_heads = 1;
+    options.key_dim = options.value_dim = OL_DELTA_MAX_DIM;
+    options.norm = OL_DELTA_NORM_RSQRT;
+    options.state_layout = OL_DELTA_KEY_VALUE;
+    options.decay = OL_DELTA_DECAY_GIVEN;
+    options.padding = OL_DELTA_PADDING_NOT_POSITIVE;
+    failed = ol_gated_delta_create(device, &options, &layer, &error) != OL_OK || ol_gated_delta_step(layer, 0, &arguments, &error) != OL_OK;
+    ol_gated_delta_destroy(layer);
+    return failed;
+}

@@ -5,6 +5,7 @@
 #include "device_memory.h"
 #include "floats.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,10 +19,16 @@ static const float_format *format_of(ol_dtype dtype) {
     return float_format_named(st_dtype_name(dtype));
 }
 
-static long double input_value(const rates_layer *layer, enum rates_input which, int64_t index) {
-    const ol_tensor *view = &layer->input[which];
+/* What an input has for an element of a result, `element` counting in rows: inputs are views of any strides, and broadcast. */
+static long double input_value(const rates_layer *layer, enum rates_input which, int32_t result, int64_t element) {
+    const ol_tensor *view = &layer->input[which], *output = &layer->output[result];
     const float_format *format = format_of(view->dtype);
-    return float_value(format, float_load(format, view->data, index));
+    int64_t offset = 0;
+    for (int32_t axis = output->rank - 1, own = view->rank - 1; own >= 0; axis--, own--) {
+        offset += view->shape[own] == 1 ? 0 : element % output->shape[axis] * view->strides[own];
+        element /= output->shape[axis];
+    }
+    return float_value(format, float_load(format, view->data, offset));
 }
 
 static long double exact_softplus(long double x) {
@@ -38,23 +45,51 @@ static long double step(long double x, ol_dtype dtype, bool rounding) {
     return rounding ? float_value(format, float_round(format, x)) : x;
 }
 
-/* Element `index` of a result: without roundings in between, or with each of the graph's but the last. */
-static long double exact_result(const rates_layer *layer, enum rates_output which, int64_t index, bool rounding) {
-    if (which == RATES_BETA) {
-        return exact_sigmoid(input_value(layer, RATES_B, index));
+static long double exact_beta(const rates_layer *layer, int32_t result, int64_t element, bool rounding) {
+    const ol_gate_options *o = &layer->options;
+    ol_dtype from = layer->input[RATES_B].dtype, rounded = o->beta_rounding ? o->beta_rounding : from;
+    long double beta = input_value(layer, RATES_B, result, element);
+    if (o->beta != OL_GATE_BETA_RAW) {
+        beta = step(exact_sigmoid(beta), ol_promote(from, rounded), rounding) * (o->beta == OL_GATE_BETA_DOUBLED ? 2 : 1);
     }
-    int64_t channels = layer->channels ? layer->channels : 1;
-    ol_dtype sum_dtype = ol_promote(layer->input[RATES_A].dtype, layer->input[RATES_DT_BIAS].dtype);
-    long double a = input_value(layer, RATES_A, index);
-    long double dt_bias = input_value(layer, RATES_DT_BIAS, index % (layer->heads * channels));
-    long double a_log = input_value(layer, RATES_A_LOG, index / channels % layer->heads);
-    long double sum = step(a + dt_bias, sum_dtype, rounding);
-    long double interval = step(exact_softplus(sum), sum_dtype, rounding);
-    long double rate = step(expl(a_log), OL_FLOAT32, rounding);
-    return expl(-step(rate * interval, OL_FLOAT32, rounding));
+    return step(step(beta, rounded, rounding), layer->output[result].dtype, rounding);
 }
 
-static void judge(const rates_layer *layer, enum rates_output which, int64_t index, double ours, double theirs, uint64_t our_bits,
+static long double exact_rate(const rates_layer *layer, int32_t result, int64_t element, bool rounding) {
+    long double stored = input_value(layer, RATES_A_LOG, result, element);
+    long double rate = layer->options.rate == OL_GATE_RATE_NEGATED ? -stored : step(expl(stored), OL_FLOAT32, rounding);
+    return layer->options.finite_rate && rate > FLT_MAX ? FLT_MAX : rate;
+}
+
+static long double exact_log_decay(const rates_layer *layer, int32_t result, int64_t element, bool rounding) {
+    const ol_gate_options *o = &layer->options;
+    ol_dtype dtype = o->sum == OL_GATE_SUM_FLOAT32 ? OL_FLOAT32 : ol_promote(layer->input[RATES_A].dtype, layer->input[RATES_DT_BIAS].dtype);
+    long double x = step(input_value(layer, RATES_A, result, element) + input_value(layer, RATES_DT_BIAS, result, element), dtype, rounding);
+    if (o->kind == OL_GATE_LOWER_BOUND) {
+        x = step(exact_rate(layer, result, element, rounding) * x, OL_FLOAT32, rounding);
+        dtype = OL_FLOAT32;
+    }
+    if (o->kind == OL_GATE_LOWER_BOUND || o->kind == OL_GATE_LOWER_BOUND_PLAIN) {
+        return step(step(o->lower_bound, OL_FLOAT32, true) * step(exact_sigmoid(x), dtype, rounding), OL_FLOAT32, rounding);
+    }
+    x = o->skip_softplus ? x : step(exact_softplus(x), dtype, rounding);
+    if (o->kind == OL_GATE_CLAMPED) {
+        long double low = step(o->interval_low, dtype, true), high = o->interval_high != 0 ? step(o->interval_high, dtype, true) : INFINITY;
+        x = x < low ? low : x > high ? high : x;
+    }
+    return -step(exact_rate(layer, result, element, rounding) * x, OL_FLOAT32, rounding);
+}
+
+/* An element of a result: without roundings in between, or with each of the graph's but the last. */
+static long double exact_result(const rates_layer *layer, int32_t result, int64_t element, bool rounding) {
+    if (layer->result[result] == RATES_BETA) {
+        return exact_beta(layer, result, element, rounding);
+    }
+    long double gate = exact_log_decay(layer, result, element, rounding);
+    return layer->result[result] == RATES_DECAY ? expl(gate) : gate;
+}
+
+static void judge(const rates_layer *layer, int32_t which, int64_t index, double ours, double theirs, uint64_t our_bits,
                   rates_difference *difference) {
     long double exact = exact_result(layer, which, index, false);
     long double our_error = fabsl(ours - exact), their_error = fabsl(theirs - exact);
@@ -80,10 +115,10 @@ static const float_format *common_unit(const float_format *ours, const float_for
     return ours->bits > theirs->bits && ours->bits > 16 ? theirs : ours;
 }
 
-static bool compare_widened(ol_device *device, const rates_layer *layer, const float_format *theirs, const float_format *unit,
-                            rates_difference *difference, st_error *error);
+static bool compare_widened(ol_device *device, const rates_layer *layer, int32_t which, const float_format *theirs,
+                            const float_format *unit, rates_difference *difference, st_error *error);
 
-bool rates_compare(ol_device *device, const rates_layer *layer, enum rates_output which, const void *results,
+bool rates_compare(ol_device *device, const rates_layer *layer, int32_t which, const void *results,
                    rates_difference *difference, st_error *error) {
     const checkpoint_tensor *reference = &layer->reference[which];
     *difference = (rates_difference){ 0 };
@@ -99,7 +134,7 @@ bool rates_compare(ol_device *device, const rates_layer *layer, enum rates_outpu
     difference->present = true;
     difference->other_dtype = ours == theirs ? NULL : theirs->name;
     difference->unit = unit->name;
-    difference->sum_dtype = ol_promote(layer->input[RATES_A].dtype, layer->input[RATES_DT_BIAS].dtype);
+    difference->sum_dtype = layer->options.sum == OL_GATE_SUM_FLOAT32 ? OL_FLOAT32 : ol_promote(layer->input[RATES_A].dtype, layer->input[RATES_DT_BIAS].dtype);
     difference->n = reference->tensor->n_elements;
     for (int64_t i = 0; i < difference->n; i++) {
         uint64_t our_bits = float_load(ours, results, i), their_bits = float_load(theirs, reference->tensor->data, i);
@@ -117,57 +152,60 @@ bool rates_compare(ol_device *device, const rates_layer *layer, enum rates_outpu
             judge(layer, which, i, float_value(ours, our_bits), float_value(theirs, their_bits), our_bits, difference);
         }
     }
-    if (which == RATES_DECAY && difference->sum_dtype != OL_FLOAT32 && difference->n_differ > 0) {
-        return compare_widened(device, layer, theirs, unit, difference, error);
+    if (layer->result[which] != RATES_BETA && difference->sum_dtype != OL_FLOAT32 && difference->n_differ > 0) {
+        return compare_widened(device, layer, which, theirs, unit, difference, error);
     }
     return true;
 }
 
-static ol_status replay_decay(ol_device *device, const ol_tensor inputs[3], const ol_tensor *output, ol_error *reason) {
-    ol_tensor in[3], out = { 0 };
+/* One of the decays of these options, by the library. */
+static ol_status replay_decay(ol_device *device, const rates_layer *layer, const ol_gate_options *options, const ol_tensor *output, ol_error *reason) {
+    ol_tensor bases[RATES_INPUTS], views[RATES_INPUTS], in[RATES_INPUTS], out = { 0 };
     ol_composite *composite = NULL;
-    ol_status status = ol_gated_delta_decay_compile(device, inputs[0].dtype, inputs[1].dtype, inputs[2].dtype, &composite, reason);
-    if (status != OL_OK || (status = mirrors_make(device, inputs, 3, in, reason)) != OL_OK) {
+    ol_status status = rates_layer_compile(layer, options, device, &composite, reason);
+    if (status != OL_OK || (status = mirrors_make(device, layer->base, layer->n_bases, bases, reason)) != OL_OK) {
         ol_composite_destroy(composite);
         return status;
     }
-    status = mirrors_up(device, inputs, 3, in, reason);
+    status = mirrors_up(device, layer->base, layer->n_bases, bases, reason);
     if (status == OL_OK) {
         status = mirror_make(device, output, &out, reason);
     }
     if (status == OL_OK) {
+        status = rates_layer_views(layer, bases, views, reason) ? OL_OK : reason->status;
+        views[RATES_B].rank = -1;                      /* beta is none of it */
+    }
+    if (status == OL_OK) {
+        rates_layer_pick(views, in);
         status = ol_replay(composite, NULL, in, &out, reason);
     }
     if (status == OL_OK) {
         status = mirror_down(device, output, &out, reason);
     }
-    mirrors_free(device, 3, in);
+    mirrors_free(device, layer->n_bases, bases);
     mirror_free(device, &out);
     ol_composite_destroy(composite);
     return status;
 }
 
-/* The decay once more, by the library, of a brought to float32 first: how much of the difference is that one rounding? */
-static bool compare_widened(ol_device *device, const rates_layer *layer, const float_format *theirs, const float_format *unit,
-                            rates_difference *difference, st_error *error) {
-    const checkpoint_tensor *reference = &layer->reference[RATES_DECAY];
-    size_t n_bytes = (size_t)difference->n * sizeof(float);
-    float *wide = malloc(n_bytes), *decay = malloc(n_bytes);
+/* The decay once more, with a + dt_bias in float32: how much of the difference is that one rounding? */
+static bool compare_widened(ol_device *device, const rates_layer *layer, int32_t which, const float_format *theirs,
+                            const float_format *unit, rates_difference *difference, st_error *error) {
+    const checkpoint_tensor *reference = &layer->reference[which];
+    ol_gate_options options = layer->options;
+    float *decay = malloc((size_t)difference->n * sizeof(float));
+    ol_tensor output = layer->output[which];
     ol_error reason = { 0 };
     bool ok = false;
-    if (!wide || !decay) {
-        st_fail(error, "%s: out of memory", reference->file->path);
-        goto done;
+    if (!decay) {
+        return st_fail(error, "%s: out of memory", reference->file->path);
     }
-    for (int64_t i = 0; i < difference->n; i++) {
-        wide[i] = (float)input_value(layer, RATES_A, i);
-    }
-    ol_tensor inputs[3] = { layer->input[RATES_A], layer->input[RATES_A_LOG], layer->input[RATES_DT_BIAS] };
-    ol_tensor output = layer->output[RATES_DECAY];
-    inputs[0].dtype = OL_FLOAT32;
-    inputs[0].data = wide;
+    options.sum = OL_GATE_SUM_FLOAT32;
+    options.output = layer->result[which] == RATES_DECAY ? OL_GATE_DECAY : OL_GATE_LOG_DECAY;
+    options.beta = OL_GATE_BETA_NONE;
+    options.beta_rounding = options.beta_dtype = 0;
     output.data = decay;
-    if (replay_decay(device, inputs, &output, &reason) != OL_OK) {
+    if (replay_decay(device, layer, &options, &output, &reason) != OL_OK) {
         st_fail(error, "%s: tensor %.300s: %s: %s", reference->file->path, reference->tensor->name, reason.operation,
                 reason.description);
         goto done;
@@ -187,21 +225,21 @@ static bool compare_widened(ol_device *device, const rates_layer *layer, const f
     }
     ok = true;
 done:
-    free(wide);
     free(decay);
     return ok;
 }
 
 /* ---- Printing -------------------------------------------------------------------------------------------------- */
 
-static void print_row(FILE *stream, const rates_layer *layer, enum rates_output which, const rates_difference *difference) {
+static void print_row(FILE *stream, const rates_layer *layer, int32_t index, const rates_difference *difference) {
+    static const char *const names[RATES_OUTPUTS] = { "beta", "log g", "decay" };
     char number[24] = "-";
     if (layer->number >= 0) {
         snprintf(number, sizeof number, "%" PRId64, layer->number);
     }
     double share = difference->n ? 100.0 * (double)difference->n_differ / (double)difference->n : 0;
     fprintf(stream, "%5s  %-5s  %-5s  %10" PRIu64 "  %10" PRId64 " of %-10" PRId64 " %7.3f%%", number,
-            which == RATES_BETA ? "beta" : "decay", difference->unit, difference->max_ulp, difference->n_differ, difference->n,
+            names[layer->result[index]], difference->unit, difference->max_ulp, difference->n_differ, difference->n,
             share);
     if (difference->n_judged > 0) {
         fprintf(stream, "  %9" PRId64 "  %9" PRId64, difference->n_ours_nearer, difference->n_theirs_nearer);
@@ -223,7 +261,7 @@ struct total {
     bool narrow_result, wide_result, other_dtype;
 };
 
-static struct total add_up(enum rates_output which, size_t n_layers, rates_difference (*differences)[RATES_OUTPUTS],
+static struct total add_up(int32_t which, size_t n_layers, rates_difference (*differences)[RATES_OUTPUTS],
                            const rates_layer *layers) {
     struct total total = { 0 };
     for (size_t i = 0; i < n_layers; i++) {
@@ -295,19 +333,23 @@ static void print_beta_reasons(FILE *stream, const struct total *total) {
     print_evidence(stream, total);
 }
 
-static void print_decay_reasons(FILE *stream, const struct total *total) {
-    fprintf(stream, "  decay, up to %" PRIu64 " ulp:\n", total->max_ulp);
+static void print_decay_reasons(FILE *stream, enum rates_output which, const struct total *total) {
+    const char *name = which == RATES_DECAY ? "decay" : "log decay";
+    fprintf(stream, "  %s, up to %" PRIu64 " ulp:\n", name, total->max_ulp);
     if (total->narrow_sum) {
         fputs("    a and dt_bias have the same 16-bit dtype, so the graph adds them, and takes softplus, in it.\n"
               "    transformers widens a to float32 first and stays there. Both are right for the graph they state.\n", stream);
     }
     if (total->narrow_sum) {
         fprintf(stream,
-                "    With a widened to float32 first, this library's decay is within %" PRIu64 " ulp of the stored one,\n"
+                "    With a widened to float32 first, this library's %s is within %" PRIu64 " ulp of the stored one,\n"
                 "    and %" PRId64 " of %" PRId64 " elements differ.\n",
-                total->widened_max_ulp, total->widened_n_differ, total->n_widened);
+                name, total->widened_max_ulp, total->widened_n_differ, total->n_widened);
     }
-    if (total->other_steps) {
+    if (total->other_steps && which == RATES_LOG_DECAY) {
+        fputs("    Every step here is the exact result rounded once. The stored log decay comes from float32 functions\n"
+              "    that are good to about an ulp each.\n", stream);
+    } else if (total->other_steps) {
         fputs("    Every step here is the exact result rounded once. The stored decay comes from float32 functions\n"
               "    (exp, log1p, exp) that are good to about an ulp each, and a relative error of the exponent m in\n"
               "    exp(-m) becomes m times as large in the result: small decays differ most.\n", stream);
@@ -318,11 +360,17 @@ static void print_decay_reasons(FILE *stream, const struct total *total) {
 
 void rates_print_differences(FILE *stream, const char *path, const rates_layer *layers, size_t n_layers,
                              rates_difference (*differences)[RATES_OUTPUTS]) {
-    struct total beta = add_up(RATES_BETA, n_layers, differences, layers),
-                 decay = add_up(RATES_DECAY, n_layers, differences, layers);
-    bool any = false;
-    for (size_t i = 0; i < n_layers; i++) {
-        any |= differences[i][RATES_BETA].present || differences[i][RATES_DECAY].present;
+    struct total totals[RATES_OUTPUTS];
+    int32_t n = n_layers ? layers[0].n_outputs : 0;              /* of every layer */
+    int64_t n_differ = 0;
+    bool any = false, other_dtype = false;
+    for (int32_t which = 0; which < n; which++) {
+        totals[which] = add_up(which, n_layers, differences, layers);
+        n_differ += totals[which].n_differ;
+        other_dtype |= totals[which].other_dtype;
+        for (size_t i = 0; i < n_layers; i++) {
+            any |= differences[i][which].present;
+        }
     }
     if (!any) {
         return;
@@ -331,25 +379,26 @@ void rates_print_differences(FILE *stream, const char *path, const rates_layer *
     cli_put(stream, path);
     fputs("\n\nlayer  of     ulp of     max ulp  elements that differ                nearer: ours     theirs\n", stream);
     for (size_t i = 0; i < n_layers; i++) {
-        for (int which = 0; which < RATES_OUTPUTS; which++) {
+        for (int32_t which = 0; which < n; which++) {
             if (differences[i][which].present) {
                 print_row(stream, &layers[i], which, &differences[i][which]);
             }
         }
     }
-    if (beta.other_dtype || decay.other_dtype) {
+    if (other_dtype) {
         fputs("Stored in another dtype than ours in part: there, the wider side was rounded to the narrower dtype first.\n",
               stream);
     }
-    if (beta.n_differ == 0 && decay.n_differ == 0) {
+    if (n_differ == 0) {
         fputs("\nNo element differs.\n", stream);
         return;
     }
     fputs("\nWhy it is not zero\n", stream);
-    if (beta.n_differ > 0) {
-        print_beta_reasons(stream, &beta);
-    }
-    if (decay.n_differ > 0) {
-        print_decay_reasons(stream, &decay);
+    for (int32_t which = 0; which < n; which++) {
+        if (totals[which].n_differ > 0 && layers[0].result[which] == RATES_BETA) {
+            print_beta_reasons(stream, &totals[which]);
+        } else if (totals[which].n_differ > 0) {
+            print_decay_reasons(stream, layers[0].result[which], &totals[which]);
+        }
     }
 }

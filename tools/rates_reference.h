@@ -21,13 +21,13 @@ typedef struct rates_difference {
     int64_t n_judged;                  /* of the differing ones; all of them up to a limit */
     int64_t n_ours_nearer, n_theirs_nearer;
     int64_t n_as_stated;               /* ours has the bits of the graph's own roundings */
-    bool widened;                      /* the following two are filled: decay with a + dt_bias in float32 */
+    bool widened;                      /* the following two are filled: the same with a + dt_bias in float32 */
     uint64_t widened_max_ulp;
     int64_t widened_n_differ;
 } rates_difference;
 
-/* Compares results[which] (contiguous, of layer->output's dtype) with layer->reference[which]. */
-bool rates_compare(ol_device *device, const rates_layer *layer, enum rates_output which, const void *results,
+/* Compares result `index` (contiguous, of layer->output's dtype) with layer->reference[index]. */
+bool rates_compare(ol_device *device, const rates_layer *layer, int32_t index, const void *results,
                    rates_difference *difference, st_error *error);
 
 /* The table of differences and, below it, the reasons. differences is [n_layers][RATES_OUTPUTS]. Prints nothing where no

@@ -1,12 +1,10 @@
 /* The gate family on a GPU gives the CPU's bits: every kind, on all bfloat16 a and b, per channel, at strides, by replay and by the
  * composed path; and b and a as slices of one projection in the device's memory. */
 #include "cuda_harness.h"
-
-#include <onelaunch_gated_delta.h>
+#include "gate_report_rows.h"
 
 #include <stdlib.h>
 
-#define BOTH .output = OL_GATE_LOG_DECAY_AND_DECAY
 #define FLOAT32 .sum = OL_GATE_SUM_FLOAT32
 
 static const struct { const char *name; ol_gate_options options; } kinds[] = {
@@ -87,6 +85,83 @@ static void every_bfloat16_a_and_b(void **state)
     }
 }
 
+/* Every row of the reports, by both paths. (Those of tokens and slices: below.) */
+static void reports(void **state)
+{
+    enum { N = 37 };
+    (void)state;
+    for (size_t r = 0; r < COUNT(gate_reports); r++) {
+        const gate_report *report = &gate_reports[r];
+        const ol_gate_options *o = &report->options;
+        ol_composite *composite = NULL;
+        ol_tensor in[4], out[3];
+        int n_inputs = 0, has_rate = o->kind != OL_GATE_LOWER_BOUND_PLAIN;
+        uint32_t host[N];
+        ol_error error;
+        assert_ok(ol_gated_delta_gates_compile(cuda, o, report->dtypes[0], report->dtypes[1], report->dtypes[2], report->dtypes[3], &composite, &error), &error);
+        for (int k = 0; k < 4; k++) {
+            if (k == 2 && !has_rate)
+                continue;
+            for (size_t i = 0; i < N; i++)
+                element_store(host, report->dtypes[k], i, report->in[k]);
+            in[n_inputs++] = vector_of(device_bytes(cuda, host, sizeof host), report->dtypes[k], N);
+        }
+        for (int path = 0; path < 2; path++) {
+            for (int k = 0; k < 3; k++)
+                out[k] = vector_of(device_bytes(cuda, NULL, sizeof host), ol_composite_output_dtype(composite, k), N);
+            assert_ok(replay_paths[path](composite, stream, in, out, &error), &error);
+            for (int k = 0; k < 3; k++) {
+                download(cuda, stream, host, out[k].data, sizeof host);
+                for (size_t i = 0; i < N; i++)
+                    if (element_load(host, out[k].dtype, i) != report->out[k])
+                        fail_msg("%s, row %zu, %s: output %d is %llx, expected %x", report->row, r, path_names[path], k, (unsigned long long)element_load(host, out[k].dtype, i), report->out[k]);
+                device_give(cuda, out[k].data, sizeof host);
+            }
+        }
+        for (int k = 0; k < n_inputs; k++)
+            device_give(cuda, in[k].data, sizeof host);
+        ol_composite_destroy(composite);
+    }
+}
+
+/* G35, G41, G43, G45: per channel, b and a slices of wider rows; a token's bits do not depend on the tokens beside it. */
+static void each_token_alone(void **state)
+{
+    enum { TOKENS = 9, HEADS = 3, CHANNELS = 5, EACH = HEADS * CHANNELS, ROW = HEADS + EACH + 4 };
+    uint16_t rows[TOKENS * ROW], bias[EACH], beta[2][TOKENS * HEADS];
+    float rate[HEADS], decay[2][TOKENS * EACH];
+    uint64_t random = harness_seed;
+    const ol_gate_options o = { .beta = OL_GATE_BETA_SIGMOID };
+    both composites = compile_gates(&o, OL_BFLOAT16, OL_FLOAT32);
+    ol_error error;
+    (void)state;
+    random_fill(&random, rows, OL_BFLOAT16, COUNT(rows));
+    random_fill(&random, bias, OL_BFLOAT16, COUNT(bias));
+    random_fill(&random, rate, OL_FLOAT32, COUNT(rate));
+    uint16_t *on_device = device_bytes(cuda, rows, sizeof rows), *bias_on = device_bytes(cuda, bias, sizeof bias), *beta_on = device_bytes(cuda, NULL, sizeof beta[0]);
+    float *rate_on = device_bytes(cuda, rate, sizeof rate), *decay_on = device_bytes(cuda, NULL, sizeof decay[0]);
+    for (int alone = 0; alone < 2; alone++) {
+        int64_t n = alone ? 1 : TOKENS;
+        for (int64_t t = 0; t < TOKENS; t += n) {
+            ol_tensor in[4] = { strided(on_device + t * ROW, OL_BFLOAT16, 2, SHAPE(n, HEADS), SHAPE(ROW, 1)),
+                                strided(on_device + t * ROW + HEADS, OL_BFLOAT16, 3, SHAPE(n, HEADS, CHANNELS), SHAPE(ROW, CHANNELS, 1)),
+                                ol_tensor_contiguous(rate_on, OL_FLOAT32, 2, SHAPE(HEADS, 1)), ol_tensor_contiguous(bias_on, OL_BFLOAT16, 2, SHAPE(HEADS, CHANNELS)) };
+            ol_tensor out[2] = { ol_tensor_contiguous(beta_on + t * HEADS, OL_BFLOAT16, 2, SHAPE(n, HEADS)), ol_tensor_contiguous(decay_on + t * EACH, OL_FLOAT32, 3, SHAPE(n, HEADS, CHANNELS)) };
+            assert_ok(ol_replay(composites.on_cuda, stream, in, out, &error), &error);
+        }
+        download(cuda, stream, beta[alone], beta_on, sizeof beta[0]);
+        download(cuda, stream, decay[alone], decay_on, sizeof decay[0]);
+    }
+    assert_memory_equal(beta[0], beta[1], sizeof beta[0]);
+    assert_memory_equal(decay[0], decay[1], sizeof decay[0]);
+    device_give(cuda, on_device, sizeof rows);
+    device_give(cuda, bias_on, sizeof bias);
+    device_give(cuda, rate_on, sizeof rate);
+    device_give(cuda, beta_on, sizeof beta[0]);
+    device_give(cuda, decay_on, sizeof decay[0]);
+    destroy_both(&composites);
+}
+
 /* Qwen3-Next's in_proj_ba: rows of [b of r heads, a of r heads] for each key head, read where they lie. */
 static void interleaved_projection(void **state)
 {
@@ -131,6 +206,7 @@ static void interleaved_projection(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = { CUDA_TEST(every_kind), CUDA_TEST(every_bfloat16_a_and_b), CUDA_TEST(interleaved_projection) };
+    const struct CMUnitTest tests[] = { CUDA_TEST(every_kind), CUDA_TEST(every_bfloat16_a_and_b), CUDA_TEST(reports), CUDA_TEST(each_token_alone),
+                                        CUDA_TEST(interleaved_projection) };
     return CUDA_RUN(argc, argv, tests);
 }

@@ -118,7 +118,7 @@ ol_gate_options gate_random_options(uint64_t *random)
 {
     static const ol_dtype dtypes[] = { 0, OL_FLOAT32, OL_FLOAT16, OL_BFLOAT16 };
     static const double bounds[] = { -5, -1, -0x1p-20, -1e30f };
-    static const double limits[][2] = { { 0, 0 }, { 0x1p-10, 0x1p-3 }, { 0, 2 }, { -1, 0x1p100 }, { -INFINITY, INFINITY }, { 3, 3 } };
+    static const double limits[][2] = { { 0, 0 }, { 0x1p-10, 0x1p-3 }, { 0, 2 }, { -1, 0x1p100 }, { -INFINITY, INFINITY }, { 3, 3 }, { 0.1f, 1.7f } };
     ol_gate_options o = { 0 };
     o.kind = (ol_gate_kind)random_below(random, 4);
     o.sum = (ol_gate_sum)random_below(random, 2);

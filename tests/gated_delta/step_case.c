@@ -254,7 +254,7 @@ void step_random(step_case *c, step_values values, uint64_t *random)
             give_heads(c, AT_DECAY_BIAS, o->decay_bias_dtype ? o->decay_bias_dtype : act, -1, channels, layout, random);
     }
     /* Slots: each number once, in any order. */
-    int64_t columns = longest + (int64_t)random_below(random, 2), slots = n * (2 * columns + 2) + (int64_t)random_below(random, 5), order[512], next = 0;
+    int64_t columns = longest + (int64_t)random_below(random, 2), slots = 1 + n * (2 * columns + 2) + (int64_t)random_below(random, 5), order[512], next = 0;
     assert_true(slots <= 512);
     int64_t lowest = o->padding == OL_DELTA_PADDING_NOT_POSITIVE;
     for (int64_t i = 0; i < slots; i++)

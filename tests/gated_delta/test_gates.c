@@ -1,5 +1,6 @@
 /* The gate family against its reference: every kind on all bfloat16 a and b, at adversarial places, and every option at random; the
  * default against the rates of onelaunch.h; and how far a float32 log decay may be from the exact formula. */
+#include "dtype.h"
 #include "gate_runs.h"
 
 #include <math.h>
@@ -77,19 +78,9 @@ static void adversarial_places(void **state)
                     for (size_t r = 0; r < COUNT(rate_logarithms); r++)
                         for (int at = -NEIGHBOURS; at <= NEIGHBOURS; at++, i++) {
                             float bias = at % 2 ? 0.5f : 0;
-                            uint64_t to[2];
-                            const float from[2] = { places[p] - bias, bias };
-                            for (int j = 0; j < 2; j++)
-                                to[j] = a_dtypes[d] == OL_BFLOAT16 ? f32_bits(from[j]) >> 16 : a_dtypes[d] == OL_FLOAT32 ? f32_bits(from[j]) : 0;
-                            if (a_dtypes[d] == OL_FLOAT16) {
-                                _Float16 h[2] = { (_Float16)from[0], (_Float16)from[1] };
-                                for (int j = 0; j < 2; j++) {
-                                    uint16_t bits;
-                                    memcpy(&bits, &h[j], sizeof bits);
-                                    to[j] = bits;
-                                }
-                            }
-                            e.at[i] = (gate_element){ random_element(&random, a_dtypes[d]), (to[0] + (uint64_t)(int64_t)at) & mask, stored_rate(&o, rate_logarithms[r]), to[1] };
+                            uint64_t to = dtype_from_double(a_dtypes[d], places[p] - bias);
+                            e.at[i] = (gate_element){ random_element(&random, a_dtypes[d]), (to + (uint64_t)(int64_t)at) & mask, stored_rate(&o, rate_logarithms[r]),
+                                                        dtype_from_double(a_dtypes[d], bias) };
                         }
                 assert_int_equal(i, n);
                 gate_check(&o, &e, kinds[k].name);

@@ -71,6 +71,29 @@ static void test_every_size(void **state)
             }
 }
 
+/* More tokens than have their keys and gates prepared at once, on several heads and blocks of rows. */
+static void test_long_sequences(void **state)
+{
+    (void)state;
+    static const struct { int K, V, n_tokens; } sizes[] = { { 16, 144, 65 }, { 128, 40, 17 }, { 200, 24, 33 }, { 64, 96, 70 } };
+    uint64_t random = harness_seed;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int per_channel = 0; per_channel < 2; per_channel++) {
+            step_case c;
+            int64_t K = sizes[i].K, T = sizes[i].n_tokens;
+            step_usual(&c, 2, 2, sizes[i].K, sizes[i].V, 2, T, &random);
+            c.options.decay_per_channel = per_channel;
+            if (per_channel) {
+                step_give(&c, AT_DECAY, OL_FLOAT32, 3, (int64_t[]){ 2 * T, 4, K }, STEP_DENSE, NULL);
+                step_give(&c, AT_DECAY_BIAS, OL_FLOAT32, 2, (int64_t[]){ 4, K }, STEP_DENSE, NULL);
+                step_fill(&c, AT_DECAY, 0, 1, STEP_USUAL, &random);
+                step_fill(&c, AT_DECAY_BIAS, -2, 1, STEP_USUAL, &random);
+            }
+            at_every_level(&c);
+            step_free(&c);
+        }
+}
+
 /* A sum that underflows to -0 becomes +0 where zeros are added to it, and stays -0 where K is a multiple of 32. */
 static void test_minus_zero(void **state)
 {
@@ -135,6 +158,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),   cmocka_unit_test(test_special_values), cmocka_unit_test(test_every_size),
+        cmocka_unit_test(test_long_sequences),
         cmocka_unit_test(test_minus_zero), cmocka_unit_test(test_all_a),        cmocka_unit_test(test_all_b),
     };
     return HARNESS_RUN(argc, argv, tests);
