@@ -1,5 +1,6 @@
-/* onelaunch for gated-delta layers: the gates that models of the family compute, as composites of onelaunch.h, and the recurrence
- * step, which a layer runs after its projections and convolution, in one launch.
+/* onelaunch for gated-delta layers: the gates that models of the family compute, as composites of onelaunch.h; the recurrence
+ * step, which a layer runs after its projections and convolution, in one launch; and the mixer step, which is all between the projections
+ * and the output projection, in one launch too.
  *
  * The two functions of onelaunch.h (ol_gated_delta_rates_compile, ol_gated_delta_decay_compile) are the default of what is here: zeroed options give
  * their very bits. docs/gated-delta.md lists which model uses which option, with sources.
@@ -276,6 +277,149 @@ typedef struct ol_gated_delta_arguments {
  * (OL_ERROR_ARGUMENT); a slot that is written twice, or that one sequence writes and another reads (OL_ERROR_OVERLAP).
  * The host's floating-point state is neither obeyed nor changed. Returns when all is written (CPU), or when the kernel is in the stream (CUDA). */
 OL_API ol_status ol_gated_delta_step(const ol_gated_delta *layer, ol_stream stream, const ol_gated_delta_arguments *arguments, ol_error *error);
+
+/* ---- The mixer step --------------------------------------------------------------------------------------------------------
+ *
+ * From the projections' results to what the output projection takes: a causal convolution of width W over q, k and v, channel by channel;
+ * the recurrence step of the result; and an RMS norm of each head's o with a gate z. Sources: transformers' Qwen3-Next and Qwen3.5, Kimi
+ * Linear and OLMo hybrid models; docs/gated-delta.md lists which model uses which option.
+ *
+ * **One order of operations**, in float32, as of the recurrence step. `(activation dtype)` is a rounding to activation_dtype and back,
+ * where the options ask for it:
+ *
+ *     1.  For each channel c and token t, x being the inputs of the sequence (those before the call from its window, before the first +0):
+ *             sum = bias[c] or +0;  for w = 0 .. W-1, the oldest input first:  sum = fma(x[t - (W-1) + w][c], weight[c][w], sum)
+ *             (activation dtype);  silu(sum), rounded once to float32, or sum;  (activation dtype)
+ *     2.  The recurrence step of q, k and v that were found so, exactly; o stays float32.  (activation dtype)
+ *     3.  For each head: sum = dot(o, o);  r = rsqrt(sum / value_dim + epsilon), each operation rounded;  for each i
+ *             n = o[i] * r  (activation dtype);  y = n * weight[i]  (activation dtype);  y * act(z[i]), act rounded once to float32;
+ *         rounded once to the output's dtype.
+ *
+ * So with the default roundings, those that storing the values between launches does, the bits are those of the pieces run one by one, and as
+ * of the recurrence step a token's result depends on its own sequence alone. A window holds inputs exactly: the convolution gives the same bits
+ * however tokens are split into calls. */
+
+typedef enum ol_mixer_activation {
+    OL_MIXER_SILU = 0,                 /* x sigmoid(x) */
+    OL_MIXER_SIGMOID = 1,              /* of the norm's gate only: Kimi Linear, OLMo hybrids' and Qwen3.8-Flash-Next's output gate where configured so */
+    OL_MIXER_NONE = 2
+} ol_mixer_activation;
+
+typedef enum ol_mixer_norm {
+    OL_MIXER_NORM_RMS = 0,
+    OL_MIXER_NORM_NONE = 1             /* the output is o (as output_unrounded says), rounded to the output's dtype; neither weight nor z */
+} ol_mixer_norm;
+
+/* How a window, [..., columns], holds the inputs that came before. */
+typedef enum ol_mixer_window {
+    /* The last inputs, the newest in the last column; a call shifts them. columns is W-1 (vLLM, SGLang, ggml, mlx-lm), W (transformers,
+     * flash-linear-attention), or more, so that some may be taken back (window_dropped; vLLM under speculative decoding). */
+    OL_MIXER_WINDOW_SHIFTED = 0,
+    /* Input number p of a sequence, from 0, is in column p mod columns. window_positions say how many inputs came before a call. Only
+     * the columns of a call's inputs change. To take inputs back is to name a smaller position: with W-2+T columns or more, any of the last T
+     * inputs. */
+    OL_MIXER_WINDOW_RING = 1
+} ol_mixer_window;
+
+#define OL_MIXER_MAX_COLUMNS 64        /* of a window */
+
+/* Zero is a good default for every field but those of `recurrence` that say no other. */
+typedef struct ol_gated_delta_mixer_options {
+    ol_gated_delta_options recurrence; /* activation_dtype is that of q, k and v before the convolution; output_dtype that of the mixer's output */
+    int32_t width;                     /* W: 2 to 4; 0: 4 */
+    ol_mixer_activation activation;    /* of the convolution: OL_MIXER_SILU or OL_MIXER_NONE */
+    ol_dtype weight_dtype;             /* of the convolution's weights; float32, float16 or bfloat16, as all dtypes here; 0: activation_dtype */
+    ol_dtype bias_dtype;               /* of the convolution's bias; 0: it has none */
+    ol_dtype window_dtype;             /* activation_dtype, or float32, which holds it exactly; 0: activation_dtype */
+    ol_mixer_window window;
+    int32_t sum_rounded;               /* not 0: the convolution's sum is rounded to activation_dtype before the activation (transformers without kernels) */
+    int32_t convolved_unrounded;       /* not 0: q, k and v of the recurrence stay float32; 0: they are rounded, as in a buffer between launches */
+    ol_mixer_norm norm;
+    double epsilon;                    /* of the norm, 0 or more, rounded to float32; 0: 1e-6 */
+    ol_mixer_activation gate;          /* act; OL_MIXER_NONE: there is no z */
+    ol_dtype gate_dtype;               /* of z; 0: activation_dtype */
+    ol_dtype norm_weight_dtype;        /* 0: float32 */
+    int32_t output_unrounded;          /* not 0: o stays float32; 0: it is rounded to activation_dtype, as in a buffer between launches */
+    int32_t normalized_rounded;        /* not 0: n is rounded to activation_dtype before the weight (transformers) */
+    int32_t weighted_rounded;          /* not 0: and so is n * weight before the gate (transformers with a weight of that dtype) */
+} ol_gated_delta_mixer_options;
+
+/* A layer's mixer step: options that were checked, and kernels. Immutable; any number of threads may run steps of it at once. */
+typedef struct ol_gated_delta_mixer ol_gated_delta_mixer;
+
+/* As ol_gated_delta_create. Errors in `recurrence` come in the name of gated_delta_create, all others in that of gated_delta_mixer_create. On a CPU a
+ * mixer keeps float32 states of a head per thread, 64 KiB each where heads are 128 by 128, for calls of many tokens a sequence. */
+OL_API ol_status ol_gated_delta_mixer_create(ol_device *device, const ol_gated_delta_mixer_options *options, ol_gated_delta_mixer **mixer, ol_error *error);
+OL_API void ol_gated_delta_mixer_destroy(ol_gated_delta_mixer *mixer);      /* NULL is allowed; not while a step of it runs */
+
+/* What there is of each of q, k and v. `heads, dim` is [key_heads, key_dim] of q and k; of v [value heads, value_dim], whose value heads may be
+ * given as two axes, as everywhere. Strides are any 64-bit ones, in elements: [C, W] as well as [W, C], and so windows. */
+typedef struct ol_gated_delta_convolution {
+    ol_tensor weight;                  /* [heads, dim, W], the oldest input's weight first */
+    ol_tensor bias;                    /* [heads, dim]; given where bias_dtype is, and only there */
+    ol_tensor window;                  /* the pool, [slots, heads, dim, columns]; all three have as many slots and columns */
+    /* The window after each token of each sequence: [N, T or more, heads, dim, columns], in the pool's dtype, as intermediate_states.
+     * Not given: not stored. Given for all three or none. */
+    ol_tensor intermediate_windows;
+} ol_gated_delta_convolution;
+
+/* The tensors of a mixer step. A zeroed one is not given.
+ *
+ * Windows have slots as states have, in a pool of their own, and go the same ways: read_slots, write_slots, has_initial_state, accepted_tokens,
+ * token_counts and state_is_kept mean for windows what they mean for states, and so a rejected token is taken back from both at once. An engine
+ * whose windows have other slots than its states gives window_read_slots and window_write_slots. One whose window stays in one slot while states
+ * have one for each token (vLLM's) gives read_slots of two axes, window_read_slots of one, and columns to take back from: window_dropped,
+ * or the positions of a ring. */
+typedef struct ol_gated_delta_mixer_arguments {
+    /* As for ol_gated_delta_step, but query, key and value are the projections' results, before the convolution, and output is the mixer's:
+     * [tokens, value heads, value_dim] of output_dtype. */
+    ol_gated_delta_arguments recurrence;
+    ol_gated_delta_convolution query, key, value;
+    /* The windows' own slots, in the place of read_slots and write_slots, which are not looked at for windows if one of these is given. What read_slots
+     * and write_slots may be, these may be; whether a sequence is padding is said by read_slots alone. With one axis accepted_tokens concern
+     * states only. */
+    ol_tensor window_read_slots, window_write_slots;
+    /* OL_MIXER_WINDOW_SHIFTED only: [N], int32 or int64, 0 to columns - (W-1): so many of the newest columns are taken back before the
+     * call, as if those inputs had never been (columns that nothing is left for become zeros). Not given: 0. */
+    ol_tensor window_dropped;
+    /* OL_MIXER_WINDOW_RING only, where it must be given: [N], int32 or int64, 0 or more: the number of inputs of the sequence before the call. Inputs
+     * before number 0 are zeros, whatever the columns hold. */
+    ol_tensor window_positions;
+    ol_tensor gate;                    /* z: [tokens, value heads, value_dim], last axis contiguous; unless norm or gate is NONE */
+    ol_tensor norm_weight;             /* [value_dim]; unless norm is NONE */
+} ol_gated_delta_mixer_arguments;
+
+/* Runs the step: one launch (none where there is nothing to write), into output, state, windows and the intermediate ones. Allocates nothing
+ * (but where more threads at once than the device has run long sequences of one mixer on a CPU).
+ *
+ * Windows are read before any is written. A sequence without an initial state starts from a window of zeros, and its slot is not read; after
+ * the call a shifted window holds the last inputs, a ring's columns that no input of the call belongs to are what they were, or zeros. A sequence
+ * without tokens has its window put into its write slot where that is another, where it has no initial state, or where some of it is dropped.
+ * Outputs of padding, and all that is said of them, as for ol_gated_delta_step.
+ *
+ * Everything that the host can see is checked first, and on an error nothing has been written. Errors: those of ol_gated_delta_step, in its name,
+ * for `recurrence`; else, in the name of gated_delta_mixer_step, the same of the other tensors: OL_ERROR_DTYPE, OL_ERROR_SHAPE (columns
+ * below W-1 or above OL_MIXER_MAX_COLUMNS, too), OL_ERROR_ARGUMENT (tensors missing or without use; on a CPU indices out of range, a window
+ * slot that is padding where the sequence is none), OL_ERROR_OVERLAP (output, states or windows overlapping another tensor or themselves; on a CPU a
+ * window slot that is written twice, or written for one sequence and read for another). */
+OL_API ol_status ol_gated_delta_mixer_step(const ol_gated_delta_mixer *mixer, ol_stream stream, const ol_gated_delta_mixer_arguments *arguments,
+                                           ol_error *error);
+
+/* How channels lie along an axis. z may be among them or not. */
+typedef enum ol_mixer_layout {
+    OL_MIXER_JOINT = 0,                /* [q of all key heads, k of all key heads, v of all value heads(, z of all value heads)] */
+    OL_MIXER_INTERLEAVED = 1           /* for each key head [q, k, v of its value heads(, z of its value heads)]: Qwen3-Next's in_proj_qkvz */
+} ol_mixer_layout;
+
+/* Sets the views query, key, value and gate of `tensor`, one axis of which (`axis`, from 0, or from -1 at the end) is the channels of a layer of this
+ * geometry (key_heads, value_heads, key_dim, value_dim; nothing else of the options is looked at). That axis becomes [key_heads, key_dim], of
+ * OL_MIXER_JOINT's v and z [value heads, value_dim], of OL_MIXER_INTERLEAVED's [key_heads, r, value_dim]. It serves a projection [tokens, C],
+ * weights [C, W] or [W, C] with the strides of [C, W], a bias [C], a pool of windows [slots, C, columns] and intermediate windows alike. `gate` is NULL
+ * where z is not among the channels, or not wanted. Nothing is read, strides of any sort stay. Errors: OL_ERROR_ARGUMENT: a null pointer,
+ * a layout, axis or geometry that is none, a gate asked for that is not there; OL_ERROR_DTYPE: the dtype is none; OL_ERROR_SHAPE: a rank below 1 or too
+ * high for the axes that are added, or an axis of another extent. */
+OL_API ol_status ol_gated_delta_mixer_split(const ol_tensor *tensor, int32_t axis, ol_mixer_layout layout, const ol_gated_delta_options *geometry,
+                                            ol_tensor *query, ol_tensor *key, ol_tensor *value, ol_tensor *gate, ol_error *error);
 
 #ifdef __cplusplus
 }

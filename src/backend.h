@@ -9,6 +9,8 @@
 
 struct ol_gated_delta;
 struct delta_call;
+struct ol_gated_delta_mixer;
+struct mixer_call;
 
 typedef struct backend {
     const char *(*name)(const ol_device *device);           /* "cpu" */
@@ -43,6 +45,10 @@ typedef struct backend {
     ol_status (*delta_prepare)(struct ol_gated_delta *layer, ol_error *error);
     void (*delta_release)(struct ol_gated_delta *layer);
     ol_status (*delta_step)(const struct delta_call *call, ol_stream stream, ol_error *error);
+    /* The same of mixers (gated_delta/mixer.h), whose layer is made; mixer_step NULL: the device has no such kernels. */
+    ol_status (*mixer_prepare)(struct ol_gated_delta_mixer *mixer, ol_error *error);
+    void (*mixer_release)(struct ol_gated_delta_mixer *mixer);
+    ol_status (*mixer_step)(const struct mixer_call *call, ol_stream stream, ol_error *error);
     void (*destroy)(ol_device *device);
 } backend;
 

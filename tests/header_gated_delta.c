@@ -16,6 +16,18 @@ int header_gated_delta(ol_device *device, const ol_tensor *projection)
            ol_gated_delta_heads_view(projection, -1, 2, OL_HEADS_TILED, &view, &error) != OL_OK;
 }
 
+int header_gated_delta_mixer(ol_device *device, const ol_gated_delta_mixer_arguments *arguments);
+int header_gated_delta_mixer(ol_device *device, const ol_gated_delta_mixer_arguments *arguments)
+{
+    ol_gated_delta_mixer_options options;
+    ol_gated_delta_mixer *mixer = 0;
+    ol_tensor query, key, value, gate;
+    ol_error error;
+    options.recurrence.key_heads = 1;
+    return ol_gated_delta_mixer_create(device, &options, &mixer, &error) != OL_OK || ol_gated_delta_mixer_step(mixer, 0, arguments, &error) != OL_OK ||
+           ol_gated_delta_mixer_split(&arguments->gate, -1, OL_MIXER_INTERLEAVED, &options.recurrence, &query, &key, &value, &gate, &error) != OL_OK;
+}
+
 int header_gated_delta_step(ol_device *device);
 int header_gated_delta_step(ol_device *device)
 {

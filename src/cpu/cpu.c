@@ -121,6 +121,9 @@ static const backend cpu_backend = {
     .stream_synchronize = cpu_stream_nothing,
     .delta_prepare = cpu_delta_prepare,
     .delta_step = cpu_delta_step,
+    .mixer_prepare = cpu_mixer_prepare,
+    .mixer_release = cpu_mixer_release,
+    .mixer_step = cpu_mixer_step,
     .destroy = cpu_destroy,
 };
 

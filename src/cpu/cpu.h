@@ -4,7 +4,8 @@
  *     plan.c     shapes and strides -> loops             tile.c     one tile through the program
  *     execute.c  a replay: groups, tasks, tiles          dense.c    the short way for decode-sized replays
  *     delta.c    a step of a gated-delta layer: tasks    delta_worker.c one thread's part of it
- *     cpu.c      the device */
+ *     mixer.c    a mixer step                            mixer_worker.c one thread's part of it
+ *     mixer_window.c its windows' shift                  cpu.c      the device */
 #ifndef OL_CPU_H
 #define OL_CPU_H
 
@@ -88,6 +89,12 @@ void cpu_replay_alone(const ol_composite *composite, const ol_tensor *inputs, co
 struct delta_call;
 ol_status cpu_delta_prepare(struct ol_gated_delta *layer, ol_error *error);
 ol_status cpu_delta_step(const struct delta_call *call, ol_stream stream, ol_error *error);
+
+/* mixer.c: the same for mixers */
+struct mixer_call;
+ol_status cpu_mixer_prepare(struct ol_gated_delta_mixer *mixer, ol_error *error);
+void cpu_mixer_release(struct ol_gated_delta_mixer *mixer);
+ol_status cpu_mixer_step(const struct mixer_call *call, ol_stream stream, ol_error *error);
 
 /* dense.c: the replay of a few tokens, where every tensor is one contiguous run and all fit a tile. dense_prepare leaves steps
  * NULL where the composite is too large for it; false: no memory. dense_replay gives false, and has done nothing, where the

@@ -88,7 +88,24 @@ static void normalize(float *key, float *query, int key_dim, int padded, const d
     }
 }
 
+/* ---- Of a mixer step ---------------------------------------------------------------------------------------------------- */
+
+static void scale(float *x, float factor, int n) {
+    for (int i = 0; i < n; i += D_LANES) d_store(x + i, d_load(x + i) * d_set(factor));
+}
+
+static void convolve(float *sum, const float *const *inputs, const float *const *weights, int width, int n) {
+    for (int i = 0; i < n; i += D_LANES) {
+        d_float s = d_load(sum + i);
+        for (int w = 0; w < width; w++) s = d_fma(d_load(inputs[w] + i), d_load(weights[w] + i), s);
+        d_store(sum + i, s);
+    }
+}
+
 const delta_kernels DELTA_TABLE = {
+    .squares = dot_with_itself,
+    .scale = scale,
+    .convolve = convolve,
     .normalize = normalize,
     .token = { [OL_DELTA_VALUE_KEY] = rows_token, [OL_DELTA_KEY_VALUE] = columns_token },
     .load = { [OL_DELTA_VALUE_KEY] = rows_load, [OL_DELTA_KEY_VALUE] = columns_load },

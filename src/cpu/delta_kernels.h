@@ -52,6 +52,12 @@ typedef struct delta_kernels {
     void (*token[2])(const delta_block *block, const delta_token *token);
     void (*load[2])(const delta_block *block, delta_place from);
     void (*store[2])(const delta_block *block, delta_place to);      /* one rounding, canonical NaN */
+    /* What a mixer step has beside it. x are floats, 64-byte aligned and readable to a multiple of DELTA_LANES, of squares with zeros to one of
+     * DELTA_SUMS; n is a number of channels. */
+    float (*squares)(const float *x, int padded);                    /* dot(x, x) */
+    void (*scale)(float *x, float factor, int n);
+    /* sum[i] = fma(inputs[width - 1][i], weights[width - 1][i], ... fma(inputs[0][i], weights[0][i], sum[i])) */
+    void (*convolve)(float *sum, const float *const *inputs, const float *const *weights, int width, int n);
 } delta_kernels;
 
 extern const delta_kernels kernels_delta_baseline;

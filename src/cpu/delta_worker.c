@@ -41,13 +41,14 @@ void delta_worker_begin(delta_worker *w, const delta_call *call)
     w->block_rows = delta_block_rows(o);
     w->chunk_tokens = DELTA_KEY_FLOATS / padded;
     w->keys.n_tokens = w->gates.n_tokens = 0;
+    w->insert = (delta_insert){ 0 };
     memset(w->decay, 0, sizeof w->decay);                      /* what is read beyond the last channel is a number */
     memset(w->value, 0, sizeof w->value);
 }
 
 /* ---- Elements of the caller's dtypes ---- */
 
-static void widen(const delta_worker *w, float *to, const char *from, ol_dtype dtype, int n)
+void delta_widen(const delta_worker *w, float *to, const char *from, ol_dtype dtype, int n)
 {
     uint16_t aligned[OL_DELTA_MAX_DIM];
     if (dtype == OL_FLOAT32) {
@@ -59,7 +60,7 @@ static void widen(const delta_worker *w, float *to, const char *from, ol_dtype d
     w->conversions->astype[dtype][OL_FLOAT32](to, from, NULL, NULL, (size_t)n);
 }
 
-static void narrow(const delta_worker *w, char *to, const float *from, ol_dtype dtype, int n)
+void delta_narrow(const delta_worker *w, char *to, const float *from, ol_dtype dtype, int n)
 {
     uint32_t aligned[OL_DELTA_MAX_DIM];
     void *place = dtype_aligned(dtype, to) ? (void *)to : aligned;
@@ -77,11 +78,15 @@ static void prepare_keys(delta_worker *w, const delta_sequence *s, int32_t key_h
     if (w->keys.n_tokens == n_tokens && w->keys.sequence == s->number && w->keys.head == key_head && w->keys.token == token)
         return;
     w->keys = (delta_span){ s->number, token, n_tokens, key_head, 1 };
+    if (w->insert.keys)
+        w->insert.keys(w, s, key_head, token, n_tokens);
     for (int64_t t = 0; t < n_tokens; t++) {
         float *key = w->key + t * padded, *query = w->query + t * padded;
         int64_t at = s->first + token + t;
-        widen(w, key, c->key.data + at * c->key.token + key_head * c->key.key, c->key.dtype, K);
-        widen(w, query, c->query.data + at * c->query.token + key_head * c->query.key, c->query.dtype, K);
+        if (!w->insert.keys) {
+            delta_widen(w, key, c->key.data + at * c->key.token + key_head * c->key.key, c->key.dtype, K);
+            delta_widen(w, query, c->query.data + at * c->query.token + key_head * c->query.key, c->query.dtype, K);
+        }
         memset(key + K, 0, (size_t)(padded - K) * sizeof *key);
         memset(query + K, 0, (size_t)(padded - K) * sizeof *query);
         w->kernels->normalize(key, query, K, padded, &w->norm);
@@ -188,8 +193,11 @@ static void run_token(delta_worker *w, const delta_sequence *s, int64_t t, int32
     int64_t at = s->first + t, gate = in_chunk * w->gates.n_heads + (head - w->gates.head), channels = w->block.per_channel ? w->block.key_dim : 1;
     delta_token token = { .key = w->key + in_chunk * w->block.padded, .query = w->query + in_chunk * w->block.padded, .decay = w->decay + gate * channels,
                           .value = w->value, .beta = w->beta[gate], .update = w->update, .output = w->output };
-    widen(w, w->value, c->value.data + at * c->value.token + key * c->value.key + member * c->value.member + row * (int64_t)dtype_sizes[c->value.dtype],
-          c->value.dtype, n);
+    if (w->insert.values)
+        memcpy(w->value, w->insert.values + in_chunk * w->insert.row_floats + row, (size_t)n * sizeof(float));
+    else
+        delta_widen(w, w->value, c->value.data + at * c->value.token + key * c->value.key + member * c->value.member + row * (int64_t)dtype_sizes[c->value.dtype],
+                    c->value.dtype, n);
     if (t == 0 && s->from >= 0)
         token.from = place_of(w, &c->state, s->from, 0, head, row);
     else if (t == 0)
@@ -202,29 +210,29 @@ static void run_token(delta_worker *w, const delta_sequence *s, int64_t t, int32
     w->kernels->token[layout](&w->block, &token);
     if (!straight)
         store_all(w, places, n_places);
-    narrow(w, c->output.data + at * c->output.token + key * c->output.key + member * c->output.member + row * (int64_t)dtype_sizes[c->output.dtype],
-           w->output, c->output.dtype, n);
+    if (w->insert.outputs)
+        memcpy(w->insert.outputs + in_chunk * w->insert.row_floats + row, w->output, (size_t)n * sizeof(float));
+    else
+        delta_narrow(w, c->output.data + at * c->output.token + key * c->output.key + member * c->output.member + row * (int64_t)dtype_sizes[c->output.dtype],
+                     w->output, c->output.dtype, n);
 }
 
-static void run_block(delta_worker *w, const delta_sequence *s, int32_t head, int row)
+void delta_worker_block(delta_worker *w, const delta_sequence *s, int32_t head, int row, int64_t first, int64_t n)
 {
     int V = w->call->layer->options.value_dim;
     w->block.n_rows = V - row < w->block_rows ? V - row : w->block_rows;
     w->block.n_lanes = (w->block.n_rows + DELTA_LANES - 1) / DELTA_LANES * DELTA_LANES;
-    if (s->length == 0) {
+    if (n == 0) {
         delta_place places[2];
         int n_places = places_after(w, s, -1, head, row, places);
         w->kernels->load[w->call->layer->options.state_layout](&w->block, s->from < 0 ? (delta_place){ 0 } : place_of(w, &w->call->state, s->from, 0, head, row));
         store_all(w, places, n_places);
         return;
     }
-    for (int64_t first = 0; first < s->length; first += w->chunk_tokens) {
-        int64_t n = least(w->chunk_tokens, s->length - first);
-        prepare_keys(w, s, head / w->call->layer->ratio, first, n);
-        prepare_gates(w, s, head, first, n);
-        for (int64_t t = 0; t < n; t++)
-            run_token(w, s, first + t, head, row, t);
-    }
+    prepare_keys(w, s, head / w->call->layer->ratio, first, n);
+    prepare_gates(w, s, head, first, n);
+    for (int64_t t = 0; t < n; t++)
+        run_token(w, s, first + t, head, row, t);
 }
 
 void delta_worker_run(delta_worker *w, const delta_sequence *s, int64_t first, int64_t end)
@@ -236,7 +244,11 @@ void delta_worker_run(delta_worker *w, const delta_sequence *s, int64_t first, i
     for (int64_t i = first; i < end; i++) {
         int32_t head = (int32_t)(i / n_blocks);
         w->last_head = s->length <= w->chunk_tokens ? last_head : head + 1;
-        run_block(w, s, head, (int)(i % n_blocks) * w->block_rows);
+        int row = (int)(i % n_blocks) * w->block_rows;
+        if (s->length == 0)
+            delta_worker_block(w, s, head, row, 0, 0);
+        for (int64_t at = 0; at < s->length; at += w->chunk_tokens)
+            delta_worker_block(w, s, head, row, at, least(w->chunk_tokens, s->length - at));
     }
     fpenv_end(host);
 }

@@ -17,12 +17,24 @@ typedef struct delta_span {
     int32_t head, n_heads;
 } delta_span;
 
+struct delta_worker;
+
+/* What a mixer step has in the place of tensors. */
+typedef struct delta_insert {
+    /* Puts q and k of tokens of a sequence, before they are normalised, into rows of w->query and w->key. NULL: they are tensors. */
+    void (*keys)(struct delta_worker *w, const delta_sequence *s, int32_t key_head, int64_t token, int64_t n_tokens);
+    const float *values;               /* v of the tokens of a chunk, rows of row_floats; NULL: a tensor */
+    float *outputs;                    /* and o */
+    int row_floats;
+} delta_insert;
+
 /* Lives on a task's stack: some 50 KiB. Heads are numbered by key head and member, key * ratio + member. */
 typedef struct delta_worker {
     const delta_call *call;
     const delta_kernels *kernels;
     const kernel_table *conversions;
     delta_norm norm;
+    delta_insert insert;
     delta_block block;
     int block_rows;                    /* of all but a head's last block */
     int64_t chunk_tokens;              /* whose keys have room at once */
@@ -44,5 +56,12 @@ static inline int delta_head_blocks(const ol_gated_delta_options *options)
 void delta_worker_begin(delta_worker *w, const delta_call *call);
 /* Blocks [first, end) of all heads of a sequence, numbered head by head: every token of the sequence over each. */
 void delta_worker_run(delta_worker *w, const delta_sequence *s, int64_t first, int64_t end);
+/* A head's rows from `row` on, block_rows of them or those that are left: tokens [first, first + n) of a sequence, n at most chunk_tokens; where n is 0,
+ * the state of a sequence without tokens. The block is w->block.memory, which is to be the same one for all chunks of these rows. */
+void delta_worker_block(delta_worker *w, const delta_sequence *s, int32_t head, int row, int64_t first, int64_t n);
+
+/* n elements of a tensor, contiguous, to floats and back: one rounding, canonical NaN. */
+void delta_widen(const delta_worker *w, float *to, const char *from, ol_dtype dtype, int n);
+void delta_narrow(const delta_worker *w, char *to, const float *from, ol_dtype dtype, int n);
 
 #endif

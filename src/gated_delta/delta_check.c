@@ -303,6 +303,8 @@ ol_status delta_check(const ol_gated_delta *layer, const ol_gated_delta_argument
                              &a->intermediate_states } };
     memset(call, 0, sizeof *call);
     call->layer = layer;
+    call->tables_of = "";
+    call->operation = DELTA_OPERATION;
     call->state_is_kept = a->state_is_kept != 0;
     call->skipped = a->skipped;
     ol_status status = check_presence(&c);

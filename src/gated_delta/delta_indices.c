@@ -10,9 +10,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-static ol_status refuse(const char *table, int64_t i, int64_t given, const char *expected, int64_t limit, ol_error *error)
+static ol_status refuse(const delta_call *c, const char *table, int64_t i, int64_t given, const char *expected, int64_t limit, ol_error *error)
 {
-    return fail(error, OL_ERROR_ARGUMENT, DELTA_OPERATION, "%s of sequence %" PRId64 ": %" PRId64 "; expected %s%" PRId64, table, i, given, expected, limit);
+    return fail(error, OL_ERROR_ARGUMENT, c->operation, "%s%s of sequence %" PRId64 ": %" PRId64 "; expected %s%" PRId64, c->tables_of, table, i, given, expected, limit);
 }
 
 /* That it can be asked where sequence i's tokens and slot are. */
@@ -22,20 +22,20 @@ static ol_status check_tokens(const delta_call *c, int64_t i, ol_error *error)
     if (c->starts.data) {
         int64_t first = delta_table_at(&c->starts, i, 0), end = delta_table_at(&c->starts, i + 1, 0);
         if (first < 0 || end < first || end > c->n_tokens)
-            return fail(error, OL_ERROR_ARGUMENT, DELTA_OPERATION, "cu_seqlens of sequence %" PRId64 ": %" PRId64 " to %" PRId64
+            return fail(error, OL_ERROR_ARGUMENT, c->operation, "cu_seqlens of sequence %" PRId64 ": %" PRId64 " to %" PRId64
                         "; expected numbers that do not descend, from 0 to the %" PRId64 " tokens", i, first, end, c->n_tokens);
         length = end - first;
     }
     if (c->counts.data) {
         int64_t count = delta_table_at(&c->counts, i, 0);
         if (count < 0 || count > length)
-            return refuse("token_counts", i, count, "0 to its tokens, ", length, error);
+            return refuse(c, "token_counts", i, count, "0 to its tokens, ", length, error);
         length = count;
     }
     if (c->accepted.data) {
         int64_t accepted = delta_table_at(&c->accepted, i, 0);
         if (accepted < 1 || accepted > c->read.n_columns)
-            return refuse("accepted_tokens", i, accepted, "1 to the columns of read_slots, ", c->read.n_columns, error);
+            return refuse(c, "accepted_tokens", i, accepted, "1 to the columns of read_slots, ", c->read.n_columns, error);
     }
     return OL_OK;
 }
@@ -48,18 +48,18 @@ static ol_status check_slots(const delta_call *c, int64_t i, ol_error *error)
     if (s.is_padding)
         return OL_OK;
     if (!in_pool(c, s.slot))
-        return refuse(c->read.data ? "read_slots" : "the slot", i, s.slot, "0 or more, below the pool's slots, ", c->n_slots, error);
+        return refuse(c, c->read.data ? "read_slots" : c->padding_of ? "slot" : "the slot", i, s.slot, "0 or more, below the pool's slots, ", c->n_slots, error);
     if (c->write.n_columns && s.length > c->write.n_columns)
-        return refuse("tokens", i, s.length, "no more than the columns of write_slots, ", c->write.n_columns, error);
+        return refuse(c, "tokens", i, s.length, "no more than the columns of write_slots, ", c->write.n_columns, error);
     if (c->intermediate.data && s.length > c->n_intermediate)
-        return refuse("tokens", i, s.length, "no more than intermediate_states have room for, ", c->n_intermediate, error);
+        return refuse(c, "tokens", i, s.length, "no more than intermediate_states have room for, ", c->n_intermediate, error);
     if (c->state_is_kept || !c->write.data)
         return OL_OK;
     int64_t n = c->write.n_columns ? s.length : 1;
     for (int64_t t = 0; t < n; t++) {
         int64_t slot = delta_table_at(&c->write, i, t);
         if (!delta_is_padding(c, slot) && !in_pool(c, slot))
-            return refuse("write_slots", i, slot, "0 or more, below the pool's slots, ", c->n_slots, error);
+            return refuse(c, "write_slots", i, slot, "0 or more, below the pool's slots, ", c->n_slots, error);
     }
     return OL_OK;
 }
@@ -104,14 +104,14 @@ static ol_status check_window(const delta_call *c, window *w, ol_error *error)
         for (int64_t t = first_stored(c, &s); !s.is_padding && t < s.length; t++) {
             int64_t slot = delta_write_slot(c, &s, t);
             if (slot >= 0 && is_inside(w, slot) && mark(w, slot))
-                return fail(error, OL_ERROR_OVERLAP, DELTA_OPERATION, "slot %" PRId64 " is written twice, the second time by sequence %" PRId64
-                            "; expected each slot once", slot, i);
+                return fail(error, OL_ERROR_OVERLAP, c->operation, "%sslot %" PRId64 " is written twice, the second time by sequence %" PRId64
+                            "; expected each slot once", c->tables_of, slot, i);
         }
     }
     for (int64_t i = 0; i < c->n_sequences; i++) {
         delta_sequence s = delta_sequence_at(c, i);
         if (!s.is_padding && s.from >= 0 && is_inside(w, s.from) && is_marked(w, s.from) && !writes(c, &s, s.from))
-            return fail(error, OL_ERROR_OVERLAP, DELTA_OPERATION, "slot %" PRId64 " is read by sequence %" PRId64 " and written by another", s.from, i);
+            return fail(error, OL_ERROR_OVERLAP, c->operation, "%sslot %" PRId64 " is read by sequence %" PRId64 " and written by another", c->tables_of, s.from, i);
     }
     return OL_OK;
 }

@@ -54,6 +54,10 @@ typedef struct delta_call {
     delta_table read, write, starts, has_initial, accepted, counts;
     int state_is_kept, bias_is_scalar;
     uint32_t *skipped;
+    /* Of the windows of a mixer step (mixer.h), which go their own ways in slots of their own: the call whose read slots say what is padding, and
+     * in whose tables' names, and whose operation's, errors come. Of states: NULL, "", DELTA_OPERATION. */
+    const struct delta_call *padding_of;
+    const char *tables_of, *operation;
 } delta_call;
 
 /* delta_check.c: every check of a step that reads no tensor. */
@@ -94,18 +98,24 @@ static inline int delta_is_padding(const delta_call *c, int64_t slot)
     return padding != OL_DELTA_PADDING_NONE && slot < (padding == OL_DELTA_PADDING_NOT_POSITIVE);
 }
 
+static inline int64_t delta_read_slot(const delta_call *c, int64_t i)
+{
+    return c->read.data ? delta_table_at(&c->read, i, c->accepted.data ? delta_table_at(&c->accepted, i, 0) - 1 : 0) : i;
+}
+
+static inline int delta_sequence_is_padding(const delta_call *c, int64_t i) { return c->read.data && delta_is_padding(c, delta_read_slot(c, i)); }
+
 static inline delta_sequence delta_sequence_at(const delta_call *c, int64_t i)
 {
-    delta_sequence s = { .number = i, .first = i * c->uniform_length, .length = c->uniform_length, .slot = i };
+    delta_sequence s = { .number = i, .first = i * c->uniform_length, .length = c->uniform_length };
     if (c->starts.data) {
         s.first = delta_table_at(&c->starts, i, 0);
         s.length = delta_table_at(&c->starts, i + 1, 0) - s.first;
     }
     if (c->counts.data)
         s.length = delta_table_at(&c->counts, i, 0);
-    if (c->read.data)
-        s.slot = delta_table_at(&c->read, i, c->accepted.data ? delta_table_at(&c->accepted, i, 0) - 1 : 0);
-    s.is_padding = c->read.data && delta_is_padding(c, s.slot);
+    s.slot = delta_read_slot(c, i);
+    s.is_padding = c->padding_of ? delta_sequence_is_padding(c->padding_of, i) : delta_sequence_is_padding(c, i);
     s.from = c->has_initial.data && !delta_table_at(&c->has_initial, i, 0) ? -1 : s.slot;
     return s;
 }

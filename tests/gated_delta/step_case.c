@@ -40,18 +40,18 @@ void step_take_back(step_case *c, int number)
     *step_tensor(c, number) = (ol_tensor){ 0 };
 }
 
-void step_give(step_case *c, int number, ol_dtype dtype, int32_t rank, const int64_t *shape, step_layout layout, uint64_t *random)
+void tensor_give(ol_tensor *t, void **memory, size_t *n_bytes, ol_dtype dtype, int32_t rank, const int64_t *shape, step_layout layout, int32_t first_moved,
+                 uint64_t *random)
 {
-    ol_tensor *t = step_tensor(c, number);
     int32_t axes[OL_MAX_RANK];
     int64_t stride = 1;
-    step_take_back(c, number);
+    guarded_free(*memory);
     *t = ol_tensor_contiguous(NULL, dtype, rank, shape);
     for (int32_t i = 0; i < rank; i++)
         axes[i] = rank - 1 - i;                                  /* from the innermost outwards */
     if (layout == STEP_STRIDED)
-        for (int32_t i = rank - 1; i > 1; i--) {
-            int32_t j = 1 + (int32_t)random_below(random, (uint64_t)i), swapped = axes[i];
+        for (int32_t i = rank - 1; i > first_moved; i--) {
+            int32_t j = first_moved + (int32_t)random_below(random, (uint64_t)(i - first_moved + 1)), swapped = axes[i];
             axes[i] = axes[j];
             axes[j] = swapped;
         }
@@ -61,15 +61,24 @@ void step_give(step_case *c, int number, ol_dtype dtype, int32_t rank, const int
         if (layout == STEP_STRIDED)
             stride += (int64_t)random_below(random, 4);
     }
-    c->n_bytes[number] = (size_t)stride * ol_dtype_size(dtype);
-    c->memory[number] = guarded_alloc(c->n_bytes[number], layout == STEP_STRIDED ? random_below(random, 8) : 0);
-    t->data = c->memory[number];
+    *n_bytes = (size_t)stride * ol_dtype_size(dtype);
+    *memory = guarded_alloc(*n_bytes, layout == STEP_STRIDED ? random_below(random, 8) : 0);
+    t->data = *memory;
+}
+
+void step_give(step_case *c, int number, ol_dtype dtype, int32_t rank, const int64_t *shape, step_layout layout, uint64_t *random)
+{
+    tensor_give(step_tensor(c, number), &c->memory[number], &c->n_bytes[number], dtype, rank, shape, layout, 1, random);
 }
 
 void step_fill(step_case *c, int number, double mean, double deviation, step_values values, uint64_t *random)
 {
+    tensor_fill(step_tensor(c, number), mean, deviation, values, random);
+}
+
+void tensor_fill(const ol_tensor *t, double mean, double deviation, step_values values, uint64_t *random)
+{
     static const float special[] = { 0, -0.0f, 1e-40f, -1e-44f, 1e-30f, 1, -1, 1e10f, -3e38f, INFINITY, -INFINITY, NAN };
-    const ol_tensor *t = step_tensor(c, number);
     int64_t index[OL_MAX_RANK] = { 0 };
     for (int32_t d = 0; d < t->rank; d++)
         if (t->shape[d] == 0)
@@ -206,7 +215,7 @@ static void give_heads(step_case *c, int number, ol_dtype dtype, int64_t tokens,
     step_give(c, number, dtype, rank, shape, layout, random);
 }
 
-static void write_whole(const ol_tensor *t, int64_t i, int64_t column, int64_t value)
+void tensor_write_whole(const ol_tensor *t, int64_t i, int64_t column, int64_t value)
 {
     int32_t small = (int32_t)value;
     int64_t index[2] = { i, column };
@@ -272,14 +281,14 @@ void step_random(step_case *c, step_values values, uint64_t *random)
     if (uneven || one_in(random, 2)) {
         step_give(c, AT_CU_SEQLENS, any_whole(random), 1, (int64_t[]){ n + 1 }, layout, random);
         for (int64_t i = 0, at = before; i <= n; i++) {
-            write_whole(step_tensor(c, AT_CU_SEQLENS), i, 0, at);
+            tensor_write_whole(step_tensor(c, AT_CU_SEQLENS), i, 0, at);
             at += i < n ? lengths[i] : 0;
         }
     }
     if (by_counts) {
         step_give(c, AT_COUNTS, any_whole(random), 1, (int64_t[]){ n }, layout, random);
         for (int64_t i = 0; i < n; i++)
-            write_whole(step_tensor(c, AT_COUNTS), i, 0, (int64_t)random_below(random, (uint64_t)lengths[i] + 1));
+            tensor_write_whole(step_tensor(c, AT_COUNTS), i, 0, (int64_t)random_below(random, (uint64_t)lengths[i] + 1));
     }
     int tables = one_in(random, 8) ? 0 : 1 + (int)random_below(random, 3), two_axes = one_in(random, 3) && columns > 0;
     c->arguments.state_is_kept = one_in(random, 8);
@@ -288,13 +297,13 @@ void step_random(step_case *c, step_values values, uint64_t *random)
         for (int64_t i = 0; i < n; i++)
             for (int64_t t = 0; t < (two_axes ? columns : 1); t++) {
                 int padding = o->padding != OL_DELTA_PADDING_NONE && one_in(random, 6);
-                write_whole(step_tensor(c, AT_READ), i, t, !padding ? order[next++] : o->padding == OL_DELTA_PADDING_NEGATIVE ? -1 - (int64_t)random_below(random, 2)
+                tensor_write_whole(step_tensor(c, AT_READ), i, t, !padding ? order[next++] : o->padding == OL_DELTA_PADDING_NEGATIVE ? -1 - (int64_t)random_below(random, 2)
                                                                                                                       : -(int64_t)random_below(random, 2));
             }
         if (two_axes && one_in(random, 2)) {
             step_give(c, AT_ACCEPTED, any_whole(random), 1, (int64_t[]){ n }, layout, random);
             for (int64_t i = 0; i < n; i++)
-                write_whole(step_tensor(c, AT_ACCEPTED), i, 0, 1 + (int64_t)random_below(random, (uint64_t)columns));
+                tensor_write_whole(step_tensor(c, AT_ACCEPTED), i, 0, 1 + (int64_t)random_below(random, (uint64_t)columns));
         }
     }
     if (tables & 2 && c->memory[AT_READ] && !c->arguments.state_is_kept) {
@@ -303,14 +312,14 @@ void step_random(step_case *c, step_values values, uint64_t *random)
         for (int64_t i = 0; i < n; i++)
             for (int64_t t = 0; t < (written_columns ? columns : 1); t++) {
                 int padding = o->padding != OL_DELTA_PADDING_NONE && one_in(random, 6);
-                write_whole(step_tensor(c, AT_WRITE), i, t, padding ? -1 : order[next++]);
+                tensor_write_whole(step_tensor(c, AT_WRITE), i, t, padding ? -1 : order[next++]);
             }
     }
     assert_true(next <= slots);
     if (one_in(random, 3)) {
         step_give(c, AT_HAS_INITIAL, OL_BOOL, 1, (int64_t[]){ n }, layout, random);
         for (int64_t i = 0; i < n; i++)
-            write_whole(step_tensor(c, AT_HAS_INITIAL), i, 0, (int64_t)random_below(random, 2));
+            tensor_write_whole(step_tensor(c, AT_HAS_INITIAL), i, 0, (int64_t)random_below(random, 2));
     }
     /* Without anything that says N, the state does. */
     if (!c->memory[AT_READ] && !c->memory[AT_CU_SEQLENS] && !c->memory[AT_COUNTS] && !c->memory[AT_HAS_INITIAL]) {

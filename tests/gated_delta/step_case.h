@@ -35,6 +35,12 @@ typedef enum step_values {
 } step_values;
 void step_fill(step_case *c, int number, double mean, double deviation, step_values values, uint64_t *random);
 
+/* The same of any tensor; the innermost first_moved axes stay where they are. And an element of a table. */
+void tensor_give(ol_tensor *t, void **memory, size_t *n_bytes, ol_dtype dtype, int32_t rank, const int64_t *shape, step_layout layout, int32_t first_moved,
+                 uint64_t *random);
+void tensor_fill(const ol_tensor *t, double mean, double deviation, step_values values, uint64_t *random);
+void tensor_write_whole(const ol_tensor *t, int64_t i, int64_t column, int64_t value);
+
 /* Uniform in [0, 1), and normal. */
 double step_uniform(uint64_t *random);
 double step_normal(uint64_t *random);
