@@ -19,7 +19,7 @@ static void random_cases(step_values values, int n, uint64_t from)
 }
 
 /* Each is a kernel of its own: their compilation takes the time. */
-static int n_cases(void) { return fake_is_loaded() ? 10 : 15; }
+static int n_cases(void) { return fake_is_loaded() ? 5 : 15; }
 
 static void random_steps(void **state)
 {
