@@ -2,6 +2,8 @@
 #include <onelaunch_gated_delta.h>
 #include <onelaunch_gated_delta.h>
 
+#include <string.h>
+
 int header_gated_delta(ol_device *device, const ol_tensor *projection);
 int header_gated_delta(ol_device *device, const ol_tensor *projection)
 {
@@ -29,11 +31,13 @@ int header_gated_delta_mixer(ol_device *device, const ol_gated_delta_mixer_argum
 int header_gated_delta_step(ol_device *device);
 int header_gated_delta_step(ol_device *device)
 {
-    ol_gated_delta_options options = { 0 };
-    ol_gated_delta_arguments arguments = { 0 };
+    ol_gated_delta_options options;
+    ol_gated_delta_arguments arguments;
     ol_gated_delta *layer = 0;
     ol_error error;
     int failed;
+    memset(&options, 0, sizeof options);             /* the one form that both languages take without a warning */
+    memset(&arguments, 0, sizeof arguments);
     options.key_heads = options.value_heads = 1;
     options.key_dim = options.value_dim = OL_DELTA_MAX_DIM;
     options.norm = OL_DELTA_NORM_RSQRT;

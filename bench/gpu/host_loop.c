@@ -1,7 +1,7 @@
-/* The host's side of the GPU benchmark, in C, as an engine calls it: how long an enqueue loop takes per call, of our replay and of
- * an empty kernel. A shared object that bench_rates_gpu.py loads beside the library. */
+/* The host's side of the GPU benchmarks, in C, as an engine calls it: how long an enqueue loop takes per call, of our replay, of a
+ * gated-delta step and of an empty kernel. A shared object that bench_*_gpu.py load beside the library. */
 #include <dlfcn.h>
-#include <onelaunch.h>
+#include <onelaunch_gated_delta.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -32,6 +32,19 @@ double replay_loop(const ol_composite *composite, ol_stream stream, const ol_ten
     double start = now_us();
     for (int i = 0; i < n; i++)
         if (ol_replay(composite, stream, inputs, outputs, &error) != OL_OK) {
+            fprintf(stderr, "%s: %s\n", error.operation, error.description);
+            return -1;
+        }
+    return (now_us() - start) / n;
+}
+
+/* The same of a step. */
+double step_loop(const ol_gated_delta *layer, ol_stream stream, const ol_gated_delta_arguments *arguments, int n)
+{
+    ol_error error;
+    double start = now_us();
+    for (int i = 0; i < n; i++)
+        if (ol_gated_delta_step(layer, stream, arguments, &error) != OL_OK) {
             fprintf(stderr, "%s: %s\n", error.operation, error.description);
             return -1;
         }

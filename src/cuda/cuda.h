@@ -8,6 +8,7 @@
  *     cache*.c   compiled kernels on disk                 image.c         and loaded in a context
  *     geometry.c shapes and strides -> a kernel's words and its grid; geometry_memory.c remembers
  *     replay.c   a launch                                 far_words.c     words too many to be passed with it
+ *     step*.c    the gated-delta step: step.h says what each file does
  *     device.c   the device                               device_memory.c memory, copies, streams, the composed path's needs */
 #ifndef OL_CUDA_H
 #define OL_CUDA_H
@@ -92,6 +93,11 @@ ol_status cuda_prepare(ol_composite *composite, const dependencies *d, ol_error 
 void cuda_release(ol_composite *composite);
 ol_status cuda_replay(const ol_composite *composite, ol_stream stream, const ol_tensor *inputs, const ol_tensor *outputs,
                       const tensor_facts *facts, int in_place, ol_error *error);
+
+/* step.c: the gated-delta step; see step.h. */
+ol_status cuda_delta_prepare(struct ol_gated_delta *layer, ol_error *error);
+void cuda_delta_release(struct ol_gated_delta *layer);
+ol_status cuda_delta_step(const struct delta_call *call, ol_stream stream, ol_error *error);
 
 /* device_memory.c: the backend's functions of these names. */
 ol_status cuda_allocate(ol_device *device, ol_stream stream, size_t n_bytes, void **pointer, ol_error *error);

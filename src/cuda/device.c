@@ -97,6 +97,9 @@ static const backend cuda_backend = {
     .stream_create = cuda_stream_create,
     .stream_destroy = cuda_stream_destroy,
     .stream_synchronize = cuda_stream_synchronize,
+    .delta_prepare = cuda_delta_prepare,
+    .delta_release = cuda_delta_release,
+    .delta_step = cuda_delta_step,
     .destroy = cuda_destroy,
 };
 

@@ -2,7 +2,7 @@
  * good whatever it was, what is proven for all that an approximation may give (kernel_bf16.h), and conversions, which the PTX
  * reference defines by IEEE 754.
  *
- * All the assembly of kernels is here, each a value of x in r. kernel_architecture is the compiler's macro, which is not known
+ * All the assembly of kernels is here, each a value of x in r, but a hint. kernel_architecture is the compiler's macro, which is not known
  * where this is preprocessed: the text begins with it (kernel_text.c). */
 
 /* 1 / x, within 2^-20 of itself as the PTX reference has it. */
@@ -87,6 +87,9 @@ KERNEL_FN uint32_t kernel_narrow_pair_f16(float low, float high) {
     else r = kernel_narrow_f16(low) | (uint32_t)kernel_narrow_f16(high) << 16;
     return r;
 }
+
+/* A hint that the line at p will be read. */
+KERNEL_FN void kernel_bring(const char *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
 
 /* A parameter's place as an address that functions can be passed. Compilers do that by themselves, but NVRTC 13.0 forgot it where
  * an address went only to functions; so no address that it knows to be a parameter's goes to a function that is not inlined. */

@@ -18,12 +18,14 @@ typedef long long int64_t;
 #define INT64_MIN (-0x7fffffffffffffffll - 1)
 
 #define KERNEL_FN static __device__ __forceinline__
+#define KERNEL_MEMBER __device__ __forceinline__
 #define KERNEL_CALLED static __device__ __noinline__             /* what is seldom used or often written: compilers take less time */
 #define KERNEL_UNROLL _Pragma("unroll")
 
 #include "kernel_hardware.h"
 #include "../numerics/numerics.h"
 #include "words.h"
+#include "step_words.h"
 
 KERNEL_FN uint32_t kernel_lower(uint64_t word) { return (uint32_t)word; }
 KERNEL_FN uint32_t kernel_upper(uint64_t word) { return (uint32_t)(word >> 32); }
@@ -269,3 +271,4 @@ template <class T> KERNEL_FN void kernel_store(const kernel_halves<T, 1> &x, con
 #include "kernel_bf16.h"
 #include "kernel_float32.h"
 #include "kernel_quick.h"
+#include "kernel_step.h"

@@ -139,7 +139,7 @@ ol_status ol_gated_delta_create(ol_device *device, const ol_gated_delta_options 
     if (!device || !options || !out)
         return fail(error, OL_ERROR_ARGUMENT, operation, "%s NULL", !device ? "the device is" : !options ? "the options are" : "the place for the layer is");
     if (!device->backend->delta_prepare)
-        return fail(error, OL_ERROR_DEVICE, operation, "%s has no kernels for this; expected a CPU", device->backend->name(device));
+        return fail(error, OL_ERROR_DEVICE, operation, "%s has no kernels for this", device->backend->name(device));
     ol_gated_delta_options filled = *options;
     ol_status status = check_geometry(options, error);
     if (status == OL_OK)

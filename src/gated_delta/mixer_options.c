@@ -77,7 +77,7 @@ ol_status ol_gated_delta_mixer_create(ol_device *device, const ol_gated_delta_mi
 {
     ol_gated_delta *layer;
     if (!device || !options || !out)
-        return fail(error, OL_ERROR_ARGUMENT, operation, "%s is NULL", !device ? "the device" : !options ? "the options" : "the place for the mixer");
+        return fail(error, OL_ERROR_ARGUMENT, operation, "%s", !device ? "the device is NULL" : !options ? "the options are NULL" : "the place for the mixer is NULL");
     if (!device->backend->mixer_step)
         return fail(error, OL_ERROR_DEVICE, operation, "%s has no kernels for this; expected a CPU", device->backend->name(device));
     ol_status status = check_choices(options, error);

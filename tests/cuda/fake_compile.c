@@ -72,6 +72,17 @@ static int read_two_operands(const char *text, char *instruction, char *result, 
     return 1;
 }
 
+/* Writes the text as far as `end` without its hints, which are volatile assembly of one operand. */
+static void write_without_hints(FILE *f, const char *text, const char *end)
+{
+    static const char hint[] = "asm volatile(\"prefetch", last[] = "));";
+    for (const char *next; (next = strstr(text, hint)) != NULL && next < end && strstr(next, last);) {
+        fwrite(text, 1, (size_t)(next - text), f);
+        text = strstr(next, last) + 2;
+    }
+    fwrite(text, 1, (size_t)(end - text), f);
+}
+
 /* Writes the text with its assembly, an instruction at a time, as calls of fake_assembly.h's functions; the address of the kernel's
  * parameter as that. */
 static void write_without_assembly(FILE *f, const char *text)
@@ -79,7 +90,7 @@ static void write_without_assembly(FILE *f, const char *text)
     char instruction[64], result[64], operands[128];
     for (const char *next; (next = strstr(text, "asm(\"")) != NULL;) {
         int length = 0;
-        fwrite(text, 1, (size_t)(next - text), f);
+        write_without_hints(f, text, next);
         text = next;
         if (sscanf(next, "asm(\"mov.b64 %%0, %*[A-Za-z0-9_];\" : \"=l\"(%63[^)]))%n", result, &length) == 1 && length) {
             fprintf(f, "%s = (uint64_t)&passed", result);
@@ -95,7 +106,7 @@ static void write_without_assembly(FILE *f, const char *text)
         fprintf(f, "%s = fake_%s(%s)", result, instruction, operands);
         text += length;
     }
-    fputs(text, f);
+    write_without_hints(f, text, text + strlen(text));
 }
 
 static int write_text(const char *path, const fake_source *source)
@@ -105,7 +116,7 @@ static int write_text(const char *path, const fake_source *source)
         return 0;
     fprintf(f, "#include \"fake_device.h\"\n#line 1 \"%s\"\n", source->name);
     write_without_assembly(f, source->text);
-    fprintf(f, "\n#line 1 \"kernel table\"\nFAKE_TABLE(%d, ", strstr(source->text, "__syncthreads") != NULL);
+    fprintf(f, "\n#line 1 \"kernel table\"\nFAKE_TABLE(%d, ", strstr(source->text, "__syncthreads") || strstr(source->text, "__shfl"));
     write_rows(f, source->text);
     fprintf(f, ")\n");
     return fclose(f) == 0;

@@ -31,9 +31,32 @@ static const fake_host *fake_running;
 
 static inline void __syncthreads() { fake_running->barrier(); }
 
+/* All lanes of a warp: the only mask that kernels name. */
+static inline float __shfl_xor_sync(unsigned mask, float x, int distance) {
+    unsigned bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    bits = fake_running->exchange(bits, (unsigned)distance);
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Threads run one at a time. */
+static inline unsigned atomicAdd(unsigned *p, unsigned x) {
+    unsigned old = *p;
+    *p = old + x;
+    return old;
+}
+
+template <class T> static inline T __ldcs(const T *p) { return *p; }
+template <class T> static inline void __stcs(T *p, T x) { *p = x; }
+
 /* Each is one IEEE operation, rounded to nearest. */
 static inline double __fma_rn(double x, double y, double z) { return __builtin_fma(x, y, z); }
 static inline float __fmaf_rn(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+static inline float __fadd_rn(float x, float y) { return x + y; }
+static inline float __fsub_rn(float x, float y) { return x - y; }
+static inline float __fmul_rn(float x, float y) { return x * y; }
+static inline float __fdiv_rn(float x, float y) { return x / y; }
 static inline double __dsqrt_rn(double x) { return __builtin_sqrt(x); }
 static inline float __fsqrt_rn(float x) { return __builtin_sqrtf(x); }
 static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }

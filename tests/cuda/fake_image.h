@@ -27,6 +27,7 @@ typedef struct fake_place {
 typedef struct fake_host {
     fake_place grid, block, block_index, thread_index;
     void (*barrier)(void);
+    unsigned (*exchange)(unsigned value, unsigned distance);     /* with the lane whose number differs in these bits */
     void (*access)(const void *address, unsigned long n_bytes, int stores);
 } fake_host;
 

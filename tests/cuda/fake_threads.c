@@ -11,12 +11,16 @@
 
 enum { STACK_BYTES = 512 * 1024, N_PARAMETERS_MOST = 64 };
 
-typedef enum thread_state { THREAD_READY, THREAD_WAITS, THREAD_DONE } thread_state;
+/* EXCHANGES: waits for the other lanes of its warp. */
+typedef enum thread_state { THREAD_READY, THREAD_WAITS, THREAD_EXCHANGES, THREAD_DONE } thread_state;
+
+enum { WARP = 32 };
 
 typedef struct coroutine {
     ucontext_t place;
     char *stack;
     thread_state state;
+    unsigned value, distance;            /* of an exchange */
 } coroutine;
 
 static coroutine coroutines[1024];       /* their stacks are kept */
@@ -37,6 +41,16 @@ static void barrier(void)
 {
     running->state = THREAD_WAITS;
     swapcontext(&running->place, &scheduler);
+}
+
+/* What the lane gives and, after the wait, gets. */
+static unsigned exchange(unsigned value, unsigned distance)
+{
+    running->value = value;
+    running->distance = distance;
+    running->state = THREAD_EXCHANGES;
+    swapcontext(&running->place, &scheduler);
+    return running->value;
 }
 
 static int lies_in(const char *p, unsigned long n_bytes, const void *start, unsigned long size)
@@ -114,28 +128,58 @@ static void resume(coroutine *c)
     swapcontext(&scheduler, &c->place);
 }
 
-/* One block, from barrier to barrier. All its threads must reach each, or none. */
+/* Makes ready the warps whose lanes all exchange, by the same distance. Whether there were any. */
+static int exchange_warps(unsigned n_threads)
+{
+    int any = 0;
+    for (unsigned first = 0; first < n_threads; first += WARP) {
+        coroutine *lanes = &coroutines[first];
+        unsigned n = n_threads - first < WARP ? n_threads - first : WARP, n_exchange = 0, given[WARP];
+        for (unsigned i = 0; i < n; i++) {
+            n_exchange += lanes[i].state == THREAD_EXCHANGES && lanes[i].distance == lanes[0].distance;
+            given[i] = lanes[i].value;
+        }
+        if (n_exchange != n)
+            continue;
+        any = 1;
+        for (unsigned i = 0; i < n; i++) {
+            unsigned other = i ^ lanes[i].distance;
+            lanes[i].value = other < n ? given[other] : given[i];
+            lanes[i].state = THREAD_READY;
+        }
+    }
+    return any;
+}
+
+/* One block, from barrier to barrier. All its threads must reach each, or none; and so must all lanes of a warp an exchange. */
 static CUresult run_block(unsigned n_threads)
 {
     for (unsigned t = 0; t < n_threads; t++)
         if (!start(&coroutines[t], run_thread))
             return OUT_OF_MEMORY;
     for (;;) {
-        unsigned n_waits = 0;
+        unsigned n_waits = 0, n_exchange = 0;
         for (unsigned i = 0; i < n_threads; i++) {
             unsigned t = fake.backwards ? n_threads - 1 - i : i;
-            if (coroutines[t].state == THREAD_DONE)
-                continue;
-            fake.host.thread_index = place_of(t, fake.host.block);
-            resume(&coroutines[t]);
-            if (now.refused)
-                return now.refused;
+            if (coroutines[t].state == THREAD_READY) {
+                fake.host.thread_index = place_of(t, fake.host.block);
+                resume(&coroutines[t]);
+                if (now.refused)
+                    return now.refused;
+            }
             n_waits += coroutines[t].state == THREAD_WAITS;
+            n_exchange += coroutines[t].state == THREAD_EXCHANGES;
         }
+        if (exchange_warps(n_threads))
+            continue;
+        if (n_exchange)
+            return fake_violate(LAUNCH_FAILED, "%u threads of a block exchange values without all lanes of their warps", n_exchange);
         if (n_waits == 0)
             return 0;
         if (n_waits != n_threads)
             return fake_violate(LAUNCH_FAILED, "%u of %u threads of a block reach a barrier", n_waits, n_threads);
+        for (unsigned t = 0; t < n_threads; t++)
+            coroutines[t].state = THREAD_READY;
     }
 }
 
@@ -152,7 +196,7 @@ CUresult fake_threads(CUcontext context, const op *launch)
         now.parameters[i] = at;
         at += (k->sizes[i] + 15) / 16 * 16;
     }
-    fake.host = (fake_host){ .grid = launch->grid, .block = launch->block, .barrier = barrier, .access = access_memory };
+    fake.host = (fake_host){ .grid = launch->grid, .block = launch->block, .barrier = barrier, .exchange = exchange, .access = access_memory };
     if (!now.image->has_barriers) {
         if (!start(&coroutines[0], run_all_threads))
             return OUT_OF_MEMORY;

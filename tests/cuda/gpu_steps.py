@@ -107,7 +107,8 @@ class Plan:
         programs = [(f"parity, seed {seed}", [self.onelaunch, "parity", "--device", self.device, "--seed", seed, "--graphs", 8], {})
                     for seed in (1, 2)]
         programs += [(f"check {path.name}", [self.onelaunch, "check", "--device", self.device, path], {}) for path in cases]
-        for name, arguments in (("test_cuda_replay", []), ("test_cuda_threads", ["--filter", "replays_by_pointer"])):
+        for name, arguments in (("test_cuda_replay", []), ("test_cuda_threads", ["--filter", "replays_by_pointer"]),
+                                ("test_cuda_step_pool", ["--filter", "splits_of_tokens"]), ("test_cuda_step_pool", ["--filter", "models"])):
             if is_program(self.build / name):
                 programs.append((" ".join([name, *arguments[1:]]), [self.build / name, *arguments], self.only_this_gpu()))
         if not tool:
@@ -121,16 +122,16 @@ class Plan:
     # ---- The benchmark
 
     def bench(self):
-        script = ROOT / "bench" / "gpu" / "bench_rates_gpu.py"
         folder = Path(self.options.bench_build or self.build)
         missing = [name for name in ("torch", "triton") if importlib.util.find_spec(name) is None]
-        if missing:
-            yield skip("bench", script.name, f"this Python has no {' and no '.join(missing)}")
-        elif not script.exists() or not (folder / "libhost_loop.so").exists():
-            yield skip("bench", script.name, "no libhost_loop.so in the build folder (-DONELAUNCH_BENCH=ON)" if script.exists() else "not here")
-        else:
-            yield self.step("bench", script.name, [sys.executable, script, "--build", folder], count_bench, keep_output=True,
-                            environment=self.only_this_gpu())
+        for script, count in ((ROOT / "bench" / "gpu" / "bench_rates_gpu.py", count_bench), (ROOT / "bench" / "gpu" / "bench_gated_delta_gpu.py", count_step_bench)):
+            if missing:
+                yield skip("bench", script.name, f"this Python has no {' and no '.join(missing)}")
+            elif not script.exists() or not (folder / "libhost_loop.so").exists():
+                yield skip("bench", script.name, "no libhost_loop.so in the build folder (-DONELAUNCH_BENCH=ON)" if script.exists() else "not here")
+            else:
+                yield self.step("bench", script.name, [sys.executable, script, "--build", folder], count, keep_output=True,
+                                environment=self.only_this_gpu())
 
 
 def is_program(path):
@@ -206,3 +207,9 @@ def count_bench(output, code):
     rows = re.findall(r"\[(\d+), (\d+)\]$", output, re.M)
     differ = sum(row != ("0", "0") for row in rows)
     return Counts(int(bool(rows) and not differ), int(differ > 0), remark=f"{len(rows)} shapes, {differ} with other values than the composed path")
+
+
+def count_step_bench(output, code):
+    """Rows of its table."""
+    rows = re.findall(r"^\|.* (?:float32|bfloat16) \|.*$", output, re.M)
+    return Counts(int(bool(rows) and code == 0), remark=f"{len(rows)} cases")

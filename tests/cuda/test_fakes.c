@@ -14,7 +14,7 @@
 static driver d;
 static CUcontext first, second;
 static CUmodule module;
-static CUfunction reverse, fused, touch, uneven, copy_words;
+static CUfunction reverse, fused, touch, uneven, exchanging, copy_words;
 static CUstream stream;
 
 /* ---- The compiler ---- */
@@ -51,6 +51,13 @@ static const char kernels[] =
     "}\n"
     "extern \"C\" __global__ void uneven(int most) {\n"
     "    if ((int)threadIdx.x < most) __syncthreads();\n"
+    "}\n"
+    /* Lane i gets what lane i ^ 5 has, twice in a row, and counts; from `most` on lanes do not take part. */
+    "extern \"C\" __global__ void exchange(float *out, int most) {\n"
+    "    float x = threadIdx.x;\n"
+    "    if ((int)threadIdx.x < most) x = 100 * __shfl_xor_sync(0xffffffffu, x, 5) + __shfl_xor_sync(0xffffffffu, __fmul_rn(2, x), 16);\n"
+    "    out[threadIdx.x] = x;\n"
+    "    atomicAdd((unsigned *)out + 64, 2);\n"
     "}\n"
     "extern \"C\" __global__ void copy_words(const uint64_t *from, uint64_t *to) { *to = *from; }\n";
 
@@ -184,7 +191,8 @@ static int begin(void **state)
     assert_int_equal(d.cuCtxPushCurrent(first), 0);
     assert_int_equal(d.cuModuleLoadData(&module, common_image), 0);
     const struct { const char *name; CUfunction *function; } functions[] = {
-        { "reverse", &reverse }, { "fused", &fused }, { "touch", &touch }, { "uneven", &uneven }, { "copy_words", &copy_words },
+        { "reverse", &reverse }, { "fused", &fused }, { "touch", &touch }, { "uneven", &uneven },
+        { "exchange", &exchanging }, { "copy_words", &copy_words },
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         assert_int_equal(d.cuModuleGetFunction(functions[i].function, module, functions[i].name), 0);
@@ -272,6 +280,32 @@ static void uneven_barriers_fail(void **state)
     assert_int_equal(launch_in(stream, uneven, 1, 4, (void *[]){ &most }), 0);
     assert_int_equal(d.cuStreamSynchronize(stream), 719);
     assert_violation("3 of 4 threads");
+}
+
+/* Warps are 32 threads; all lanes of one exchange, or the launch fails. */
+static void lanes_exchange(void **state)
+{
+    float out[64];
+    unsigned count;
+    CUdeviceptr p = allocate(65 * 4);
+    int most = 64;
+    (void)state;
+    for (int backwards = 0; backwards < 2; backwards++) {
+        fake_backwards(backwards);
+        assert_int_equal(d.cuMemsetD32Async(p, 0, 65, stream), 0);
+        assert_int_equal(launch_in(stream, exchanging, 1, 64, (void *[]){ &p, &most }), 0);
+        assert_int_equal(d.cuMemcpyAsync((CUdeviceptr)(uintptr_t)out, p, sizeof out, stream), 0);
+        assert_int_equal(d.cuMemcpyAsync((CUdeviceptr)(uintptr_t)&count, p + sizeof out, sizeof count, stream), 0);
+        assert_int_equal(d.cuStreamSynchronize(stream), 0);
+        for (int i = 0; i < 64; i++)
+            assert_true(out[i] == (float)(100 * (i ^ 5) + 2 * (i ^ 16)));
+        assert_int_equal(count, 128);
+    }
+    fake_backwards(0);
+    most = 60;
+    assert_int_equal(launch_in(stream, exchanging, 1, 64, (void *[]){ &p, &most }), 0);
+    assert_int_equal(d.cuStreamSynchronize(stream), 719);
+    assert_violation("28 threads of a block exchange");
 }
 
 /* ---- What kernels touch ---- */
@@ -619,6 +653,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(arithmetic_is_exact, begin, end),
         cmocka_unit_test_setup_teardown(functions_have_limits, begin, end),
         cmocka_unit_test_setup_teardown(uneven_barriers_fail, begin, end),
+        cmocka_unit_test_setup_teardown(lanes_exchange, begin, end),
         cmocka_unit_test_setup_teardown(accesses_are_checked, begin, end),
         cmocka_unit_test_setup_teardown(guards_are_watched, begin, end),
         cmocka_unit_test_setup_teardown(memory_is_counted, begin, end),

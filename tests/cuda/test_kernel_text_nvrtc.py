@@ -2,10 +2,10 @@
 """What the real NVRTC makes of kernels' texts: that each compiles, to machine code too, and that the compiler adds nothing of its
 own to the arithmetic.
 
-    test_kernel_text_nvrtc.py [--every] [--list] [--texts PROGRAM] [--onelaunch PROGRAM] [FILE...]
+    test_kernel_text_nvrtc.py [--every] [--list] [--texts PROGRAM]... [--onelaunch PROGRAM] [FILE...]
 
 FILE is a text, or with --onelaunch also a graph, whose text `onelaunch explain --cuda` gives; --texts runs kernel_texts.c's
-program, with the graphs among the files, for the texts of all primitives and conversions beside. Each text is compiled for one
+program, with the graphs among the files, for the texts of all primitives and conversions beside, or step_texts.c's. Each text is compiled for one
 architecture of three in turn, or with --every for all of them: three times as long as a minute on two processors. --list shows
 all floating-point instructions.
 
@@ -14,7 +14,8 @@ options are read from there.
 
 Of the PTX, no floating-point instruction may be other than those that round as the text says (ALLOWED): none is fused, approximate
 or flushes subnormals, and none is left without a rounding, which the assembler would be free to fuse. What the text writes as
-assembly, and its __fma_rn, which are made assembly here, stand between marks in the PTX and are passed over."""
+assembly, and its __fma_rn, which are made assembly here, stand between marks in the PTX and are passed over. Texts that keep much in
+registers (step_*.cu) may not keep more than a little elsewhere."""
 
 import argparse
 import collections
@@ -23,6 +24,7 @@ import glob
 import multiprocessing
 import os
 import re
+import struct
 import subprocess
 import sys
 import tempfile
@@ -31,6 +33,7 @@ from pathlib import Path
 ARCHITECTURES = ("sm_80", "sm_90", "sm_120")
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "cuda" / "nvrtc.c"
 SKIPPED = 77
+SPILLED = 64                             # bytes of a step's kernel that are kept out of registers, at most
 
 # Instructions of floating-point types, without their types: exact ones, and those rounded once, to nearest.
 ALLOWED = re.compile(
@@ -111,16 +114,16 @@ class Compiler:
         return data.raw[: n.value] if getattr(self.library, f"nvrtcGet{what}")(program, data) == 0 else b""
 
     def compile(self, text, name, architecture):
-        """The code of the result, the log, the PTX and the size of the machine code."""
+        """The code of the result, the log, the PTX and the machine code."""
         program = ctypes.c_void_p()
         options = [f"--gpu-architecture={architecture}".encode(), *self.options]
         self.library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), name.encode(), 0, None, None)
         code = self.library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
         log = self.get(program, "ProgramLog").decode(errors="replace").rstrip("\0\n")
         ptx = self.get(program, "PTX").decode(errors="replace")
-        n_bytes = len(self.get(program, "CUBIN"))
+        image = self.get(program, "CUBIN")
         self.library.nvrtcDestroyProgram(ctypes.byref(program))
-        return code, log, ptx, n_bytes
+        return code, log, ptx, image
 
 
 def float_instructions(ptx):
@@ -136,11 +139,30 @@ def is_allowed(instruction):
     return ALLOWED.fullmatch(FLOAT_TYPE.sub("", instruction)) and not FORBIDDEN.search(instruction)
 
 
+def frame_bytes(image):
+    """The most that a function of machine code keeps in memory of its thread: what does not fit its registers. Of the ELF file's section
+    .nv.info, entries of attribute 0x11: symbol and size."""
+    table, n, names = struct.unpack_from("<Q", image, 40)[0], *struct.unpack_from("<HH", image, 60)
+    sections = [struct.unpack_from("<II16xQQ", image, table + 64 * i) for i in range(n)]
+    most, found = 0, False
+    for name, kind, offset, size in sections:
+        start = sections[names][2] + name
+        if image[start : image.index(b"\0", start)] != b".nv.info":
+            continue
+        at, found = offset, True
+        while at < offset + size:
+            form, attribute, length = struct.unpack_from("<BBH", image, at)
+            if (form, attribute) == (4, 0x11):
+                most = max(most, struct.unpack_from("<I", image, at + 8)[0])
+            at += 4 + (length if form == 4 else 0)
+    return most if found else None
+
+
 def check(job):
     """Problems of one text on one architecture, and its floating-point instructions."""
     path, architecture = job
     text = Path(path).read_text()
-    code, log, ptx, n_bytes = compiler.compile(FUSED + text, Path(path).name, architecture)
+    code, log, ptx, image = compiler.compile(FUSED + text, Path(path).name, architecture)
     where = f"{Path(path).name} for {architecture}"
     if "arameter space" in log and compiler.version() < (12, 1):
         return [], {}                                             # a text for later compilers
@@ -148,8 +170,10 @@ def check(job):
         return [f"{where}: does not compile ({code}): {log[:2000]}"], {}
     found = float_instructions(ptx)
     problems = [f"{where}: {n} times {instruction}" for instruction, n in found.items() if not is_allowed(instruction)]
-    if not n_bytes:
+    if not image:
         problems.append(f"{where}: no machine code")
+    elif Path(path).name.startswith("step_") and not (frame_bytes(image) or 0) <= SPILLED:
+        problems.append(f"{where}: {frame_bytes(image)} bytes of a thread's registers are in memory")
     if ".entry" not in ptx:
         problems.append(f"{where}: no kernel in the PTX")
     return problems, found
@@ -189,7 +213,8 @@ def make_texts(arguments, folder):
     texts = [path for path in arguments.files if path.endswith(".cu")]
     graphs = [path for path in arguments.files if not path.endswith(".cu")]
     if arguments.texts:
-        subprocess.run([arguments.texts, folder, *graphs], check=True, stdout=subprocess.DEVNULL)
+        for program in arguments.texts:
+            subprocess.run([program, folder, *([] if "step_texts" in program else graphs)], check=True, stdout=subprocess.DEVNULL)
     elif arguments.onelaunch:
         for graph in graphs:
             command = [arguments.onelaunch, "explain", "--cuda", graph]
@@ -205,7 +230,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--every", action="store_true", help="every text for every architecture")
     parser.add_argument("--list", action="store_true", help="list the floating-point instructions found")
-    parser.add_argument("--texts", metavar="PROGRAM", help="the program of kernel_texts.c")
+    parser.add_argument("--texts", metavar="PROGRAM", action="append", help="the program of kernel_texts.c, or of step_texts.c")
     parser.add_argument("--onelaunch", metavar="PROGRAM", help="the onelaunch command")
     parser.add_argument("files", metavar="FILE", nargs="*")
     arguments = parser.parse_args()

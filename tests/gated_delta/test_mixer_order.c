@@ -39,13 +39,13 @@ static void random_cases(step_values values, int n, uint64_t stream)
 static void test_random(void **state)
 {
     (void)state;
-    random_cases(STEP_USUAL, n_cases(150), 0);
+    random_cases(STEP_USUAL, n_cases(75), 0);
 }
 
 static void test_special_values(void **state)
 {
     (void)state;
-    random_cases(STEP_SPECIAL, n_cases(100), 500000);
+    random_cases(STEP_SPECIAL, n_cases(50), 500000);
 }
 
 /* Sizes below, at and above every vector and block of channels. */

@@ -1,0 +1,98 @@
+/* How a step is divided among threads, warps and blocks. Only speed depends on it.
+ *
+ * A state is read once and written once, so a step is as fast as memory if enough bytes are on their way: a multiprocessor needs
+ * some 32 KiB of them at a time. MANY has them in few threads, each of which holds up to 64 elements; what a block computes once, k^, q^ and
+ * the gates, is shared by most rows then. Few sequences do not fill a GPU that way: FEW spreads their rows over four times the threads. */
+#include "cuda/step.h"
+
+#include "dtype.h"
+
+#define MOST_ELEMENTS 64                 /* of a thread: in registers, beside some 60 others; */
+#define MOST_BESIDE_MORE 32              /* or beside more, of a decay per channel or float32 activations */
+#define FEW_ELEMENTS 16
+#define MOST_WARPS 8                     /* of a block: STEP_THREADS */
+#define FEW_WARPS_PER_MULTIPROCESSOR 16  /* of FEW: beyond, MANY fills the GPU as well */
+
+static int most_elements(const ol_gated_delta_options *o)
+{
+    return o->decay_per_channel || o->activation_dtype == OL_FLOAT32 ? MOST_BESIDE_MORE : MOST_ELEMENTS;
+}
+
+/* Elements of up to 16 bytes that divide an axis. */
+static int piece_of(int size, int extent)
+{
+    int piece = 16 / size;
+    while (extent % piece)
+        piece /= 2;
+    return piece;
+}
+
+/* [V, K]: a lane's partial sums are one piece. */
+static void value_key(const ol_gated_delta_options *o, int size, step_variant *many, step_variant *few)
+{
+    int piece = piece_of(size, o->key_dim), chunks = (o->key_dim + 31) / 32, most = most_elements(o);
+    while (piece > 4 && chunks * piece > most)
+        piece /= 2;
+    if (piece * size < 4)
+        return;
+    int lanes = 32 / piece, rows = 1;
+    while (rows < lanes && 2 * rows * chunks * piece <= most && 2 * rows * piece <= o->value_dim)
+        rows *= 2;
+    *many = (step_variant){ .lanes = lanes, .rows = rows > 4 ? 4 : rows, .wide = 1, .alignment = piece * size, .n_blocks = 2 };
+    *few = (step_variant){ .lanes = lanes, .rows = lanes == 32 ? 2 : 1, .wide = 1, .alignment = piece * size, .n_blocks = 2 };
+}
+
+/* [K, V]: a thread's rows are one piece. */
+static void key_value(const ol_gated_delta_options *o, int size, step_variant *many, step_variant *few)
+{
+    int rows = piece_of(size, o->value_dim), chunks = (o->key_dim + 31) / 32, lanes = 8;
+    if (rows * size < 4)
+        return;
+    while (lanes < 32 && rows * chunks * 32 / lanes > most_elements(o))
+        lanes *= 2;
+    *many = (step_variant){ .lanes = lanes, .rows = rows, .wide = 1, .alignment = rows * size, .n_blocks = 2 };
+    while (lanes < 16 && rows * chunks * 32 / lanes > FEW_ELEMENTS)
+        lanes *= 2;
+    *few = (step_variant){ .lanes = lanes, .rows = rows, .wide = 1, .alignment = rows * size, .n_blocks = 2 };
+}
+
+void step_variants(const ol_gated_delta_options *o, step_variant variants[STEP_VARIANTS])
+{
+    int size = (int)dtype_sizes[o->state_dtype];
+    for (int i = 0; i < STEP_VARIANTS; i++)
+        variants[i] = (step_variant){ 0 };
+    if (o->state_layout == OL_DELTA_KEY_VALUE)
+        key_value(o, size, &variants[STEP_MANY], &variants[STEP_FEW]);
+    else
+        value_key(o, size, &variants[STEP_MANY], &variants[STEP_FEW]);
+    variants[STEP_ANY] = (step_variant){ .lanes = 8, .rows = 1, .wide = 0, .alignment = 1, .n_blocks = 2 };
+}
+
+/* Blocks of at most `most` warps for a head of n warps, evenly. */
+static step_shape divide(int variant, uint32_t n, uint32_t most)
+{
+    uint32_t n_parts = (n + most - 1) / most;
+    return (step_shape){ variant, n_parts, (n + n_parts - 1) / n_parts };
+}
+
+static uint32_t most_warps(const function_limits *limits)
+{
+    uint32_t most = limits->max_threads / 32;
+    return most < 1 ? 1 : most > MOST_WARPS ? MOST_WARPS : most;
+}
+
+step_shape step_choose(const step_variant variants[STEP_VARIANTS], const function_limits limits[STEP_VARIANTS], int value_dim, int is_aligned,
+                       int64_t n_items)
+{
+    int variant = STEP_ANY;
+    int64_t n_multiprocessors = limits[STEP_ANY].n_multiprocessors;
+    if (is_aligned && variants[STEP_MANY].lanes) {
+        int64_t rows = step_warp_rows(&variants[STEP_FEW]), n_warps = (value_dim + rows - 1) / rows;
+        variant = n_items <= FEW_WARPS_PER_MULTIPROCESSOR * n_multiprocessors / n_warps ? STEP_FEW : STEP_MANY;
+    }
+    uint32_t rows = (uint32_t)step_warp_rows(&variants[variant]), n_warps = ((uint32_t)value_dim + rows - 1) / rows, most = most_warps(&limits[variant]);
+    /* Too few blocks for the multiprocessors: smaller ones, of two warps at least, since one prepares q and k and another the gates. */
+    while (most > 2 && n_items < n_multiprocessors && n_items * ((n_warps + most - 1) / most) * 4 < 3 * n_multiprocessors)
+        most /= 2;
+    return divide(variant, n_warps, most);
+}
