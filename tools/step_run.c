@@ -154,7 +154,7 @@ bool step_machine_time(step_machine *machine, int64_t tokens_per_call, step_coun
     ol_error reason = { 0 };
     uint64_t calls;
     ol_status status = start(machine, &reason);
-    for (int i = 0; status == OL_OK && (i < 3 || (i < 100 && cli_seconds() - begin < 0.05)); i++) {
+    for (int i = 0; status == OL_OK && (i < 1 || (i < 100 && cli_seconds() - begin < 0.05)); i++) {
         double first = cli_seconds();
         status = run(machine, into, tokens_per_call, &calls, &reason);
         if (status == OL_OK) {

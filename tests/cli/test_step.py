@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests of `onelaunch step`.
 
-    test_step.py [PATH_OF_ONELAUNCH] [unittest arguments]
+    test_step.py [PATH_OF_ONELAUNCH [FOLDER_OF_THE_FAKES]] [unittest arguments]
 
 Two sources of what transformers would have computed: the sample, which it did compute, and `decode` below, the formulas in Python's floats
 with transformers' roundings, for other sizes, layouts and dtypes.
@@ -13,11 +13,14 @@ import random
 import re
 import struct
 import sys
+import tempfile
 import unittest
+from pathlib import Path
 
 import test_cli
 from test_cli import ROOT, Case, Tensor, pack, read, run
 
+FAKES = Path(os.environ.get("ONELAUNCH_FAKE_CUDA", ROOT / "build" / "fake_cuda"))
 SAMPLE = ROOT / "sample"
 P = "model.layers.{}.linear_attn."
 RESULTS = ("core", "output", "state", "window")
@@ -454,7 +457,36 @@ class Layers(StepCase):
         self.expect(run("step", "-w", files[1], "-a", self.text("text", "not a file of tensors")), 2, "text")
 
 
+# ---- On the fake driver, which ends the process with code 99 if it was used wrongly or something was left in it
+
+
+class Gpu(StepCase):
+    @classmethod
+    def setUpClass(cls):
+        if not (FAKES / "libcuda.so.1").exists():
+            raise unittest.SkipTest(f"no fake driver in {FAKES}")
+
+    def test_bits_of_the_cpu(self):
+        layer = Layer(12, T=5)
+        weights, acts = self.put("w", layer.weights()), self.put("a", layer.activations(interleaved=True))
+        with tempfile.TemporaryDirectory(prefix="onelaunch-kernels-") as kernels:
+            variables = {"LD_LIBRARY_PATH": str(FAKES), "ONELAUNCH_NVRTC": str(FAKES / "libfake_nvrtc.so"), "FAKE_CUDA_STRICT": "1", "ONELAUNCH_CACHE": kernels}
+            for part in ("step", "mixer"):
+                with self.subTest(part=part):
+                    self.passes(weights, acts, "--part", part)
+                    expected = contents(self.out)
+                    self.out.unlink()
+                    result = run("step", "-w", weights, "-a", acts, "-o", self.out, "-d", "cuda", "--part", part, "--tokens-per-call=1,2", env={**os.environ, **variables})
+                    if part == "mixer" and result.returncode == 1 and "has no kernels for this; expected a CPU" in result.stderr:
+                        self.assertFalse(self.out.exists())
+                        continue
+                    self.expect(result, 0, "cuda:0", "within the noise of rounding; one launch a call, the same bits in calls of any length")
+                    self.assertEqual(contents(self.out), expected)
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1 and os.access(sys.argv[1], os.X_OK) and os.path.isfile(sys.argv[1]):
         test_cli.COMMAND = os.path.abspath(sys.argv.pop(1))
+        if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]):
+            FAKES = Path(os.path.abspath(sys.argv.pop(1)))
     unittest.main()
