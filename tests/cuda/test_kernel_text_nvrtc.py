@@ -33,6 +33,8 @@ from pathlib import Path
 ARCHITECTURES = ("sm_80", "sm_90", "sm_120")
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "cuda" / "nvrtc.c"
 SKIPPED = 77
+# Of step_texts.c's, each of which takes seconds; --every: all.
+STEPS = ("qwen_9b", "qwen_9b_key_value_bf16_state", "kimi_linear", "olmo_hybrid", "largest", "odd", "given", "mamba")
 SPILLED = 64                             # bytes of a step's kernel that are kept out of registers, at most
 
 # Instructions of floating-point types, without their types: exact ones, and those rounded once, to nearest.
@@ -214,7 +216,8 @@ def make_texts(arguments, folder):
     graphs = [path for path in arguments.files if not path.endswith(".cu")]
     if arguments.texts:
         for program in arguments.texts:
-            subprocess.run([program, folder, *([] if "step_texts" in program else graphs)], check=True, stdout=subprocess.DEVNULL)
+            chosen = graphs if "step_texts" not in program else [] if arguments.every else STEPS
+            subprocess.run([program, folder, *chosen], check=True, stdout=subprocess.DEVNULL)
     elif arguments.onelaunch:
         for graph in graphs:
             command = [arguments.onelaunch, "explain", "--cuda", graph]
