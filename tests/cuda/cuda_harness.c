@@ -224,7 +224,8 @@ captured capture_end(ol_stream in)
     assert_int_equal(more.cuStreamEndCapture(in, &c.graph), 0);
     assert_int_equal(more.cuGraphGetNodes(c.graph, NULL, &n), 0);
     assert_in_range(n, 0, 64);
-    assert_int_equal(more.cuGraphGetNodes(c.graph, nodes, &n), 0);
+    if (n > 0)                                          /* which is refused otherwise */
+        assert_int_equal(more.cuGraphGetNodes(c.graph, nodes, &n), 0);
     for (size_t i = 0; i < n; i++) {
         int type = -1;
         assert_int_equal(more.cuGraphNodeGetType(nodes[i], &type), 0);
