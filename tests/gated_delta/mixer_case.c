@@ -69,8 +69,9 @@ static void give_channels(mixer_case *c, int number, int part, ol_dtype dtype, i
 {
     const ol_gated_delta_options *g = &c->step.options;
     int64_t shape[6];
-    int32_t rank = n_outer;
-    memcpy(shape, outer, (size_t)n_outer * sizeof *shape);
+    int32_t rank = 0;
+    for (; rank < n_outer; rank++)
+        shape[rank] = outer[rank];
     if (part == 2 && random_axes && one_in(random, 4)) {
         shape[rank++] = g->key_heads;
         shape[rank++] = g->value_heads / g->key_heads;
