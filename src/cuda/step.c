@@ -110,11 +110,16 @@ struct step_words step_words_of(const delta_call *c)
 }
 
 /* The bits that addresses and strides have below an alignment, 0 where all are multiples of it. */
-static uint64_t off_heads(const delta_heads *h)
+static uint64_t off_places(const delta_heads *h, size_t alignment)
 {
     uint64_t all = (uint64_t)(uintptr_t)h->data | (uint64_t)h->token | (uint64_t)h->key | (uint64_t)h->member;
-    return h->data ? all & (dtype_sizes[h->dtype] - 1) : 0;
+    return h->data ? all & (alignment - 1) : 0;
 }
+
+static uint64_t off_heads(const delta_heads *h) { return off_places(h, dtype_sizes[h->dtype]); }
+
+/* Of an even number of elements, which are loaded in pairs; of 16 bits a pair is a word. */
+static uint64_t off_pairs(const delta_heads *h, int32_t dim) { return dim % 2 == 0 ? off_places(h, 4) : off_heads(h); }
 
 static uint64_t off_states(const delta_states *s, int alignment)
 {
@@ -139,8 +144,10 @@ int step_is_aligned(const delta_call *c, int alignment)
 step_shape cuda_delta_shape(const delta_call *c)
 {
     const step_kernels *k = c->layer->prepared;
-    int aligned = k->variants[STEP_MANY].lanes && step_is_aligned(c, k->variants[STEP_MANY].alignment);
-    return step_choose(k->variants, k->limits, c->layer->options.value_dim, aligned, c->n_sequences * c->layer->options.value_heads);
+    const ol_gated_delta_options *o = &c->layer->options;
+    int aligned = k->variants[STEP_MANY].lanes && step_is_aligned(c, k->variants[STEP_MANY].alignment) &&
+                  (off_pairs(&c->query, o->key_dim) | off_pairs(&c->key, o->key_dim) | off_pairs(&c->value, o->value_dim)) == 0;
+    return step_choose(k->variants, k->limits, o->value_dim, aligned, c->n_sequences * o->value_heads);
 }
 
 /* Sequences are the grid's second and third dimension, so that no block divides by a number that the compiler does not know. */
