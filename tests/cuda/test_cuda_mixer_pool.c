@@ -212,6 +212,17 @@ static void windows_in_place(void **state)
     mixer_free(&c);
 }
 
+/* Four value heads of a key head, of which a cluster has two at a time, or one, or all. */
+static void heads_in_turns(void **state)
+{
+    (void)state;
+    uint64_t random = harness_seed;
+    mixer_case c;
+    mixer_usual(&c, 2, 4, 32, 64, 2, 3, W, &random);
+    mixer_scene_check_cpu(&c, "four heads");
+    mixer_free(&c);
+}
+
 static void nothing(void **state)
 {
     (void)state;
@@ -333,6 +344,7 @@ int main(int argc, char **argv)
         CUDA_TEST(dropped_positions_and_counts),
         CUDA_TEST(tables_that_are_too_short),
         CUDA_TEST(windows_in_place),
+        CUDA_TEST(heads_in_turns),
         CUDA_TEST(nothing),
         CUDA_TEST(splits_of_tokens),
         CUDA_TEST(models),
