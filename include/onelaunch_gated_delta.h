@@ -401,7 +401,8 @@ typedef struct ol_gated_delta_mixer_arguments {
  * for `recurrence`; else, in the name of gated_delta_mixer_step, the same of the other tensors: OL_ERROR_DTYPE, OL_ERROR_SHAPE (columns
  * below W-1 or above OL_MIXER_MAX_COLUMNS, too), OL_ERROR_ARGUMENT (tensors missing or without use; on a CPU indices out of range, a window
  * slot that is padding where the sequence is none), OL_ERROR_OVERLAP (output, states or windows overlapping another tensor or themselves; on a CPU a
- * window slot that is written twice, or written for one sequence and read for another). */
+ * window slot that is written twice, or written for one sequence and read for another). On a GPU a sequence with a wrong number in a table is skipped, its
+ * state and window both, and counted once in recurrence.skipped; a write slot outside of its pool is skipped and counted, once for both where it is theirs. */
 OL_API ol_status ol_gated_delta_mixer_step(const ol_gated_delta_mixer *mixer, ol_stream stream, const ol_gated_delta_mixer_arguments *arguments,
                                            ol_error *error);
 

@@ -1,5 +1,5 @@
 /* The host's side of the GPU benchmarks, in C, as an engine calls it: how long an enqueue loop takes per call, of our replay, of a
- * gated-delta step and of an empty kernel. A shared object that bench_*_gpu.py load beside the library. */
+ * gated-delta step, of a mixer step and of an empty kernel. A shared object that bench_*_gpu.py load beside the library. */
 #include <dlfcn.h>
 #include <onelaunch_gated_delta.h>
 #include <stdio.h>
@@ -45,6 +45,19 @@ double step_loop(const ol_gated_delta *layer, ol_stream stream, const ol_gated_d
     double start = now_us();
     for (int i = 0; i < n; i++)
         if (ol_gated_delta_step(layer, stream, arguments, &error) != OL_OK) {
+            fprintf(stderr, "%s: %s\n", error.operation, error.description);
+            return -1;
+        }
+    return (now_us() - start) / n;
+}
+
+/* And of a mixer step. */
+double mixer_loop(const ol_gated_delta_mixer *mixer, ol_stream stream, const ol_gated_delta_mixer_arguments *arguments, int n)
+{
+    ol_error error;
+    double start = now_us();
+    for (int i = 0; i < n; i++)
+        if (ol_gated_delta_mixer_step(mixer, stream, arguments, &error) != OL_OK) {
             fprintf(stderr, "%s: %s\n", error.operation, error.description);
             return -1;
         }

@@ -7,6 +7,9 @@ ol_status cpu_mixer_prepare(ol_gated_delta_mixer *m, ol_error *error)
 {
     const cpu_device *device = (const cpu_device *)m->device;
     size_t n_bytes = (size_t)delta_head_blocks(&m->layer->options) * DELTA_BLOCK_FLOATS * sizeof(float);
+    ol_status status = cpu_delta_prepare(m->layer, error);
+    if (status != OL_OK)
+        return status;
     m->prepared = workspace_create(&m->device->allocator, n_bytes, cpu_threads_count(device->threads));
     return m->prepared ? OL_OK : fail(error, OL_ERROR_MEMORY, "gated_delta_mixer_create", "no memory for states of heads, %zu bytes each", n_bytes);
 }

@@ -8,7 +8,7 @@
  *     cache*.c   compiled kernels on disk                 image.c         and loaded in a context
  *     geometry.c shapes and strides -> a kernel's words and its grid; geometry_memory.c remembers
  *     replay.c   a launch                                 far_words.c     words too many to be passed with it
- *     step*.c    the gated-delta step: step.h says what each file does
+ *     step*.c    the gated-delta step: step.h says what each file does; mixer*.c: the mixer step, mixer.h
  *     device.c   the device                               device_memory.c memory, copies, streams, the composed path's needs */
 #ifndef OL_CUDA_H
 #define OL_CUDA_H
@@ -98,6 +98,11 @@ ol_status cuda_replay(const ol_composite *composite, ol_stream stream, const ol_
 ol_status cuda_delta_prepare(struct ol_gated_delta *layer, ol_error *error);
 void cuda_delta_release(struct ol_gated_delta *layer);
 ol_status cuda_delta_step(const struct delta_call *call, ol_stream stream, ol_error *error);
+
+/* mixer.c: the mixer step; see cuda/mixer.h. */
+ol_status cuda_mixer_prepare(struct ol_gated_delta_mixer *mixer, ol_error *error);
+void cuda_mixer_release(struct ol_gated_delta_mixer *mixer);
+ol_status cuda_mixer_step(const struct mixer_call *call, ol_stream stream, ol_error *error);
 
 /* device_memory.c: the backend's functions of these names. */
 ol_status cuda_allocate(ol_device *device, ol_stream stream, size_t n_bytes, void **pointer, ol_error *error);

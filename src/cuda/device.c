@@ -100,6 +100,9 @@ static const backend cuda_backend = {
     .delta_prepare = cuda_delta_prepare,
     .delta_release = cuda_delta_release,
     .delta_step = cuda_delta_step,
+    .mixer_prepare = cuda_mixer_prepare,
+    .mixer_release = cuda_mixer_release,
+    .mixer_step = cuda_mixer_step,
     .destroy = cuda_destroy,
 };
 

@@ -21,6 +21,9 @@ static ol_status load(driver *d, const char *operation, ol_error *error)
     }
     DRIVER_FUNCTIONS(F)
 #undef F
+#define F(name, symbol, arguments) *(void **)&d->name = dlsym(handle, #symbol);
+    DRIVER_LATER_FUNCTIONS(F)
+#undef F
     const char *call = "cuInit";
     CUresult code = d->cuInit(0);
     d->has_no_device = code == CUDA_ERROR_NO_DEVICE;

@@ -36,6 +36,26 @@ enum {
     CU_STREAM_CAPTURE_MODE_RELAXED = 2, CU_STREAM_CAPTURE_STATUS_NONE = 0
 };
 
+enum { CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4 };
+
+typedef struct CUlaunchAttribute {
+    int id;
+    char pad[4];
+    union {
+        char all[64];
+        struct {
+            unsigned x, y, z;
+        } cluster;
+    } value;
+} CUlaunchAttribute;
+
+typedef struct CUlaunchConfig {
+    unsigned grid[3], block[3], shared_bytes;
+    CUstream stream;
+    CUlaunchAttribute *attributes;
+    unsigned n_attributes;
+} CUlaunchConfig;
+
 #define DRIVER_FUNCTIONS(F)                                                                                                   \
     F(cuInit, cuInit, (unsigned flags))                                                                                       \
     F(cuDriverGetVersion, cuDriverGetVersion, (int *version))                                                                 \
@@ -81,11 +101,16 @@ enum {
     F(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2, (CUdeviceptr *pointer, void *host, unsigned flags))            \
     F(cuMemcpyAsync, cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t n_bytes, CUstream stream))
 
+/* NULL where the driver is older than CUDA 11.8. */
+#define DRIVER_LATER_FUNCTIONS(F)                                                                                             \
+    F(cuLaunchKernelEx, cuLaunchKernelEx, (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra))
+
 typedef struct driver {
     int version;                         /* 12040 for CUDA 12.4 */
     int has_no_device;                   /* it said so when it was initialised, and serves no further call */
 #define F(name, symbol, arguments) CUresult (*name) arguments;
     DRIVER_FUNCTIONS(F)
+    DRIVER_LATER_FUNCTIONS(F)
 #undef F
 } driver;
 

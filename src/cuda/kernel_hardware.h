@@ -2,7 +2,7 @@
  * good whatever it was, what is proven for all that an approximation may give (kernel_bf16.h), and conversions, which the PTX
  * reference defines by IEEE 754.
  *
- * All the assembly of kernels is here, each a value of x in r, but a hint. kernel_architecture is the compiler's macro, which is not known
+ * All the assembly of kernels is here, each a value of x in r, but a hint and what concerns clusters. kernel_architecture is the compiler's macro, which is not known
  * where this is preprocessed: the text begins with it (kernel_text.c). */
 
 /* 1 / x, within 2^-20 of itself as the PTX reference has it. */
@@ -90,6 +90,26 @@ KERNEL_FN uint32_t kernel_narrow_pair_f16(float low, float high) {
 
 /* A hint that the line at p will be read. */
 KERNEL_FN void kernel_bring(const char *p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
+
+/* Blocks of a cluster run at once and reach each other's shared memory. There are none below sm_90. Their barrier in two halves: what a thread has
+ * written before it arrives, all of the cluster see after they have waited. */
+KERNEL_FN void kernel_cluster_arrive() {
+    if (kernel_architecture >= 900) asm volatile("barrier.cluster.arrive.release.aligned;" : : : "memory");
+}
+
+KERNEL_FN void kernel_cluster_wait() {
+    if (kernel_architecture >= 900) asm volatile("barrier.cluster.wait.acquire.aligned;" : : : "memory");
+}
+
+/* To a variable in shared memory as the cluster's block of this rank has it. */
+KERNEL_FN void kernel_cluster_store(float *p, uint32_t rank, float x) {
+    if (kernel_architecture >= 900) {
+        const uint32_t own = (uint32_t)__cvta_generic_to_shared(p);
+        uint32_t at;
+        asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(own), "r"(rank));
+        asm volatile("st.shared::cluster.f32 [%0], %1;" : : "r"(at), "f"(x) : "memory");
+    }
+}
 
 /* A parameter's place as an address that functions can be passed. Compilers do that by themselves, but NVRTC 13.0 forgot it where
  * an address went only to functions; so no address that it knows to be a parameter's goes to a function that is not inlined. */

@@ -36,11 +36,12 @@ struct step_float16 {
     KERNEL_FN uint32_t to_word(float x, float y) { return kernel_narrow_pair_f16(x, y); }
 };
 
-template <class O, int STEP_LANES, int STEP_ROWS, bool STEP_WIDE> struct step_layout {
+template <class O, int STEP_LANES, int STEP_ROWS, bool STEP_WIDE, int STEP_GROUPS = 1> struct step_layout {
     enum {
         LANES = STEP_LANES,
         ROWS = STEP_ROWS,
         WIDE = STEP_WIDE,                                    /* pieces of up to 16 bytes, all aligned; else one element at a time, at any address */
+        GROUPS = STEP_GROUPS,                                /* of rows, one after the other in the same threads */
         SUMS = 32 / LANES,
         CHUNKS = (O::K + 31) / 32,
         PADDED = CHUNKS * 32,                                /* K as the sums see it */
@@ -59,6 +60,7 @@ template <class O, class L> struct step_place {
     uint32_t lane, warp, n_warps;
     uint32_t part;                                           /* of the row, below LANES: k mod 32 is part * SUMS + i */
     uint32_t in_warp;                                        /* the thread's first row in its warp's */
+    uint32_t row;                                            /* and of the block's, */
     uint32_t v;                                              /* and of all */
 };
 
@@ -69,6 +71,7 @@ template <class O, class L> KERNEL_FN step_place<O, L> step_place_of(uint32_t bl
     p.n_warps = blockDim.x / 32;
     p.part = O::KEY_MAJOR ? p.lane / L::SIDE : p.lane % L::LANES;
     p.in_warp = (O::KEY_MAJOR ? p.lane % L::SIDE : p.lane / L::LANES) * L::ROWS;
+    p.row = p.warp * L::WARP_ROWS + p.in_warp;
     p.v = (block_part * p.n_warps + p.warp) * L::WARP_ROWS + p.in_warp;
     return p;
 }

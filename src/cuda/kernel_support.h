@@ -25,7 +25,7 @@ typedef long long int64_t;
 #include "kernel_hardware.h"
 #include "../numerics/numerics.h"
 #include "words.h"
-#include "step_words.h"
+#include "mixer_words.h"
 
 KERNEL_FN uint32_t kernel_lower(uint64_t word) { return (uint32_t)word; }
 KERNEL_FN uint32_t kernel_upper(uint64_t word) { return (uint32_t)(word >> 32); }
@@ -272,3 +272,4 @@ template <class T> KERNEL_FN void kernel_store(const kernel_halves<T, 1> &x, con
 #include "kernel_float32.h"
 #include "kernel_quick.h"
 #include "kernel_step.h"
+#include "kernel_mixer.h"

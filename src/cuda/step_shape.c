@@ -28,9 +28,9 @@ static int piece_of(int size, int extent)
 }
 
 /* [V, K]: a lane's partial sums are one piece. */
-static void value_key(const ol_gated_delta_options *o, int size, step_variant *many, step_variant *few)
+static void value_key(const ol_gated_delta_options *o, int size, int most, step_variant *many, step_variant *few)
 {
-    int piece = piece_of(size, o->key_dim), chunks = (o->key_dim + 31) / 32, most = most_elements(o);
+    int piece = piece_of(size, o->key_dim), chunks = (o->key_dim + 31) / 32;
     while (piece > 4 && chunks * piece > most)
         piece /= 2;
     if (piece * size < 4)
@@ -43,12 +43,12 @@ static void value_key(const ol_gated_delta_options *o, int size, step_variant *m
 }
 
 /* [K, V]: a thread's rows are one piece. */
-static void key_value(const ol_gated_delta_options *o, int size, step_variant *many, step_variant *few)
+static void key_value(const ol_gated_delta_options *o, int size, int most, step_variant *many, step_variant *few)
 {
     int rows = piece_of(size, o->value_dim), chunks = (o->key_dim + 31) / 32, lanes = 8;
     if (rows * size < 4)
         return;
-    while (lanes < 32 && rows * chunks * 32 / lanes > most_elements(o))
+    while (lanes < 32 && rows * chunks * 32 / lanes > most)
         lanes *= 2;
     *many = (step_variant){ .lanes = lanes, .rows = rows, .wide = 1, .alignment = rows * size, .n_blocks = 2 };
     while (lanes < 16 && rows * chunks * 32 / lanes > FEW_ELEMENTS)
@@ -56,17 +56,21 @@ static void key_value(const ol_gated_delta_options *o, int size, step_variant *m
     *few = (step_variant){ .lanes = lanes, .rows = rows, .wide = 1, .alignment = rows * size, .n_blocks = 2 };
 }
 
-void step_variants(const ol_gated_delta_options *o, step_variant variants[STEP_VARIANTS])
+void step_variants_within(const ol_gated_delta_options *o, int most, step_variant variants[STEP_VARIANTS])
 {
     int size = (int)dtype_sizes[o->state_dtype];
     for (int i = 0; i < STEP_VARIANTS; i++)
         variants[i] = (step_variant){ 0 };
     if (o->state_layout == OL_DELTA_KEY_VALUE)
-        key_value(o, size, &variants[STEP_MANY], &variants[STEP_FEW]);
+        key_value(o, size, most, &variants[STEP_MANY], &variants[STEP_FEW]);
     else
-        value_key(o, size, &variants[STEP_MANY], &variants[STEP_FEW]);
+        value_key(o, size, most, &variants[STEP_MANY], &variants[STEP_FEW]);
     variants[STEP_ANY] = (step_variant){ .lanes = 8, .rows = 1, .wide = 0, .alignment = 1, .n_blocks = 2 };
+    for (int i = 0; i < STEP_VARIANTS; i++)
+        variants[i].groups = 1;
 }
+
+void step_variants(const ol_gated_delta_options *o, step_variant variants[STEP_VARIANTS]) { step_variants_within(o, most_elements(o), variants); }
 
 /* Blocks of at most `most` warps for a head of n warps, evenly. */
 static step_shape divide(int variant, uint32_t n, uint32_t most)

@@ -16,12 +16,12 @@
 static const char *const norms[] = { "STEP_NORM_NONE", "STEP_NORM_RSQRT", "STEP_NORM_MAXIMUM", "STEP_NORM_ADDED", "STEP_NORM_RMS" };
 static const char *const paddings[] = { "STEP_PADDING_NEGATIVE", "STEP_PADDING_NOT_POSITIVE", "STEP_PADDING_NONE" };
 
-static const char *type_of(ol_dtype dtype)
+const char *step_type(ol_dtype dtype)
 {
     return dtype == OL_FLOAT32 ? "step_float32" : dtype == OL_FLOAT16 ? "step_float16" : "step_bfloat16";
 }
 
-static unsigned bits_of(float x)
+unsigned step_bits(float x)
 {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -37,13 +37,13 @@ static void put_options(text *t, const ol_gated_delta *layer)
         { "decay", o->decay_dtype }, { "rate", o->decay_rate_dtype }, { "bias", o->decay_bias_dtype },
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        text_add(t, "    typedef %s %s;\n", type_of(types[i].dtype), types[i].name);
+        text_add(t, "    typedef %s %s;\n", step_type(types[i].dtype), types[i].name);
     text_add(t, "    enum { K = %d, V = %d, HEADS = %d, RATIO = %d, KEY_MAJOR = %d, CHANNELS = %d, HAS_RATE = %d, HAS_BIAS = %d };\n", (int)o->key_dim,
              (int)o->value_dim, (int)o->value_heads, (int)layer->ratio, o->state_layout == OL_DELTA_KEY_VALUE, o->decay_per_channel != 0,
              computed && gate_has_input(&o->gates, GATE_RATE), computed);
     text_add(t, "    enum { NORM = %s, PADDING = %s, ZERO_PADDING = %d };\n", norms[o->norm], paddings[o->padding], !o->padding_output_untouched);
-    text_add(t, "    enum : uint32_t { EPSILON = 0x%08xu, SCALE = 0x%08xu, ROOT = 0x%08xu };\n", bits_of(layer->epsilon), bits_of(layer->scale),
-             bits_of(layer->root));
+    text_add(t, "    enum : uint32_t { EPSILON = 0x%08xu, SCALE = 0x%08xu, ROOT = 0x%08xu };\n", step_bits(layer->epsilon), step_bits(layer->scale),
+             step_bits(layer->root));
 }
 
 /* Marks the nodes that node n is computed from. */
@@ -94,8 +94,9 @@ static void put_gates(writer *w, const ol_gated_delta *layer, uint8_t *needed)
     put_gate(w, 1, "static __device__ __forceinline__ float gate(decay::bits decay, rate::bits rate, bias::bits bias)", inputs, needed);
 }
 
-static void put_functions(text *t, const ol_gated_delta *layer)
+static void put_functions(text *t, const void *user)
 {
+    const ol_gated_delta *layer = user;
     step_variant variants[STEP_VARIANTS];
     step_variants(&layer->options, variants);
     for (int i = 0; i < STEP_VARIANTS; i++)
@@ -106,7 +107,7 @@ static void put_functions(text *t, const ol_gated_delta *layer)
                      256, variants[i].n_blocks, i, variants[i].lanes, variants[i].rows, variants[i].wide ? "true" : "false");
 }
 
-static int write_text(const ol_gated_delta *layer, const graph *g, const program *p, text *out)
+static int write_text(const ol_gated_delta *layer, const step_text_parts *parts, const graph *g, const program *p, text *out)
 {
     const ol_allocator *a = &out->allocator;
     text function = { .allocator = *a };
@@ -116,9 +117,11 @@ static int write_text(const ol_gated_delta *layer, const graph *g, const program
     if (needed) {
         text_add(&function, "#define LANES _Pragma(\"unroll\") for (int i = 0; i < N; i++)\n\nstruct step_options {\n");
         put_options(&function, layer);
+        if (parts->put_options)
+            parts->put_options(&function, parts->user);
         put_gates(&w, layer, needed);
         text_add(&function, "};\n#undef LANES\n\n");
-        put_functions(&function, layer);
+        parts->put_functions(&function, parts->user);
         text_add(out, "enum { kernel_architecture = __CUDA_ARCH__ };\n");
         device_text_for(out, &function, 0);
         text_add(out, "\n");
@@ -131,7 +134,7 @@ static int write_text(const ol_gated_delta *layer, const graph *g, const program
 }
 
 /* From a program without the device's fusing, so that a CPU's layer has a text too. */
-ol_status step_text(const ol_gated_delta *layer, text *out, ol_error *error)
+ol_status step_text_of(const ol_gated_delta *layer, const step_text_parts *parts, text *out, ol_error *error)
 {
     const ol_composite *c = layer->gates;
     dependencies *d = NULL;
@@ -139,9 +142,15 @@ ol_status step_text(const ol_gated_delta *layer, text *out, ol_error *error)
     ol_status status = dependencies_create(c->optimized, &d, error);
     if (status == OL_OK)
         status = program_create(c->optimized, d, c->device, NULL, &p, error);
-    if (status == OL_OK && !write_text(layer, c->optimized, p, out))
-        status = fail(error, OL_ERROR_MEMORY, "gated_delta_create", "no memory for the text of a kernel");
+    if (status == OL_OK && !write_text(layer, parts, c->optimized, p, out))
+        status = fail(error, OL_ERROR_MEMORY, parts->operation, "no memory for the text of a kernel");
     program_destroy(p);
     dependencies_destroy(d);
     return status;
+}
+
+ol_status step_text(const ol_gated_delta *layer, text *out, ol_error *error)
+{
+    const step_text_parts parts = { .put_functions = put_functions, .user = layer, .operation = "gated_delta_create" };
+    return step_text_of(layer, &parts, out, error);
 }

@@ -134,7 +134,7 @@ static ol_status compile_gates(ol_gated_delta *layer, ol_error *error)
 
 /* ---- Life ---- */
 
-ol_status ol_gated_delta_create(ol_device *device, const ol_gated_delta_options *options, ol_gated_delta **out, ol_error *error)
+ol_status delta_create(ol_device *device, const ol_gated_delta_options *options, ol_gated_delta **out, ol_error *error)
 {
     if (!device || !options || !out)
         return fail(error, OL_ERROR_ARGUMENT, operation, "%s NULL", !device ? "the device is" : !options ? "the options are" : "the place for the layer is");
@@ -160,7 +160,21 @@ ol_status ol_gated_delta_create(ol_device *device, const ol_gated_delta_options 
     if (status == OL_OK)
         status = compile_gates(layer, error);
     if (status == OL_OK)
-        status = device->backend->delta_prepare(layer, error);
+        *out = layer;
+    else
+        ol_gated_delta_destroy(layer);
+    return status;
+}
+
+ol_status ol_gated_delta_create(ol_device *device, const ol_gated_delta_options *options, ol_gated_delta **out, ol_error *error)
+{
+    ol_gated_delta *layer;
+    if (device && options && !out)
+        return fail(error, OL_ERROR_ARGUMENT, operation, "the place for the layer is NULL");
+    ol_status status = delta_create(device, options, &layer, error);
+    if (status != OL_OK)
+        return status;
+    status = device->backend->delta_prepare(layer, error);
     if (status == OL_OK)
         *out = layer;
     else

@@ -60,6 +60,9 @@ typedef struct delta_call {
     const char *tables_of, *operation;
 } delta_call;
 
+/* delta_options.c: a layer without its kernels; destroyed as any. What a mixer has within, whose kernels are its own. */
+ol_status delta_create(ol_device *device, const ol_gated_delta_options *options, ol_gated_delta **layer, ol_error *error);
+
 /* delta_check.c: every check of a step that reads no tensor. */
 ol_status delta_check(const ol_gated_delta *layer, const ol_gated_delta_arguments *arguments, delta_call *call, ol_error *error);
 

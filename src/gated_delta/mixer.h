@@ -41,6 +41,7 @@ typedef struct mixer_call {
     const ol_gated_delta_mixer *mixer;
     delta_call recurrence;
     delta_call windows;                /* of the same sequences, with the windows' slots */
+    int own_slots;                     /* the windows' tables are not the states' */
     mixer_part parts[MIXER_PARTS];
     int64_t n_columns;
     delta_table dropped, positions;

@@ -192,6 +192,7 @@ static ol_status resolve_slots(const check *c)
     w->n_intermediate = 0;
     if (!is_given(c, READ_SLOTS) && !is_given(c, WRITE_SLOTS))
         return OL_OK;
+    c->call->own_slots = 1;
     ol_status status = resolve_table(c, READ_SLOTS, &w->read);
     if (status == OL_OK)
         status = resolve_table(c, WRITE_SLOTS, &w->write);

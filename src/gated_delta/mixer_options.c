@@ -79,10 +79,10 @@ ol_status ol_gated_delta_mixer_create(ol_device *device, const ol_gated_delta_mi
     if (!device || !options || !out)
         return fail(error, OL_ERROR_ARGUMENT, operation, "%s", !device ? "the device is NULL" : !options ? "the options are NULL" : "the place for the mixer is NULL");
     if (!device->backend->mixer_step)
-        return fail(error, OL_ERROR_DEVICE, operation, "%s has no kernels for this; expected a CPU", device->backend->name(device));
+        return fail(error, OL_ERROR_DEVICE, operation, "%s has no kernels for this", device->backend->name(device));
     ol_status status = check_choices(options, error);
     if (status == OL_OK)
-        status = ol_gated_delta_create(device, &options->recurrence, &layer, error);
+        status = delta_create(device, &options->recurrence, &layer, error);
     if (status != OL_OK)
         return status;
     ol_gated_delta_mixer *m = memory_take(&device->allocator, sizeof *m);

@@ -65,8 +65,23 @@ static int read_two_operands(const char *text, char *instruction, char *result, 
 {
     char second[60];
     *length = 0;
-    if (sscanf(text, "asm(\"%63[a-z0-9.] %%0, %%1, %%2;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%59[^)]), \"%*[a-z]\"(%59[^)]))%n", instruction,
+    if (sscanf(text, "asm(\"%63[a-z0-9.:] %%0, %%1, %%2;\" : \"=%*[a-z]\"(%63[^)]) : \"%*[a-z]\"(%59[^)]), \"%*[a-z]\"(%59[^)]))%n", instruction,
                result, operands, second, length) != 4 || !*length)
+        return 0;
+    strcat(strcat(operands, ", "), second);
+    return 1;
+}
+
+/* One without a result, volatile: `asm volatile("INSTRUCTION;" : : : "memory")`, or with an address and an operand. */
+static int read_effect(const char *text, char *instruction, char *operands, int *length)
+{
+    char second[60];
+    *length = 0;
+    operands[0] = '\0';
+    if (sscanf(text, "asm volatile(\"%63[a-z0-9.:];\" : : : \"memory\")%n", instruction, length) == 1 && *length)
+        return 1;
+    if (sscanf(text, "asm volatile(\"%63[a-z0-9.:] [%%0], %%1;\" : : \"%*[a-z]\"(%63[^)]), \"%*[a-z]\"(%59[^)]) : \"memory\")%n", instruction, operands, second,
+               length) != 3 || !*length)
         return 0;
     strcat(strcat(operands, ", "), second);
     return 1;
@@ -83,15 +98,37 @@ static void write_without_hints(FILE *f, const char *text, const char *end)
     fwrite(text, 1, (size_t)(end - text), f);
 }
 
+/* The next assembly that is no hint. */
+static const char *next_assembly(const char *text)
+{
+    static const char hint[] = "asm volatile(\"prefetch";
+    for (; (text = strstr(text, "asm")) != NULL; text++)
+        if (strncmp(text, "asm(\"", 5) == 0 || (strncmp(text, "asm volatile(\"", 14) == 0 && strncmp(text, hint, sizeof hint - 1) != 0))
+            return text;
+    return NULL;
+}
+
+static const char *underlined(char *instruction)
+{
+    for (char *p = instruction; *p; p++)
+        *p = *p == '.' || *p == ':' ? '_' : *p;
+    return instruction;
+}
+
 /* Writes the text with its assembly, an instruction at a time, as calls of fake_assembly.h's functions; the address of the kernel's
  * parameter as that. */
 static void write_without_assembly(FILE *f, const char *text)
 {
     char instruction[64], result[64], operands[128];
-    for (const char *next; (next = strstr(text, "asm(\"")) != NULL;) {
+    for (const char *next; (next = next_assembly(text)) != NULL;) {
         int length = 0;
         write_without_hints(f, text, next);
         text = next;
+        if (read_effect(next, instruction, operands, &length)) {
+            fprintf(f, "fake_%s(%s)", underlined(instruction), operands);
+            text += length;
+            continue;
+        }
         if (sscanf(next, "asm(\"mov.b64 %%0, %*[A-Za-z0-9_];\" : \"=l\"(%63[^)]))%n", result, &length) == 1 && length) {
             fprintf(f, "%s = (uint64_t)&passed", result);
             text += length;
@@ -101,9 +138,7 @@ static void write_without_assembly(FILE *f, const char *text)
             fputc(*text++, f);           /* left to the compiler to refuse */
             continue;
         }
-        for (char *p = instruction; *p; p++)
-            *p = *p == '.' ? '_' : *p;
-        fprintf(f, "%s = fake_%s(%s)", result, instruction, operands);
+        fprintf(f, "%s = fake_%s(%s)", result, underlined(instruction), operands);
         text += length;
     }
     write_without_hints(f, text, text + strlen(text));

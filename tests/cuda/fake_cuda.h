@@ -9,7 +9,8 @@
  *   - handles that are unknown, destroyed or of another context; calls without a context
  *   - pointers that are not the device's; memory freed twice or written beyond its end
  *   - kernels' accesses outside of the context's memory, or off their alignment (where compiled with checks)
- *   - barriers that some threads of a block do not reach
+ *   - barriers that some threads of a block, or of a cluster, do not reach
+ *   - launches of clusters that do not fit; stores to the shared memory of a block that is not known to have begun, or has ended
  *
  * Device memory can be touched only by kernels and copies: the host's access is a segmentation fault, as on a GPU
  * (FAKE_CUDA_HIDE=0: it can be touched). New memory is filled with 0xCD.

@@ -1,10 +1,13 @@
 /* What a kernel's text stands on when the host's C++ compiler makes it (fake_nvrtc.c puts this before it): CUDA's qualifiers,
  * built-in variables and intrinsics, and a table entry for each kernel.
  *
- * Threads run one after another, block by block, on one thread of the host: a static serves as __shared__ variable, and the
- * driver's one structure says which thread it is. Defines and includes nothing named uint64_t or the like, as the texts do. */
-#include "fake_assembly.h"
+ * Threads run one after another, block by block, on one thread of the host: a static serves as __shared__ variable, which the driver
+ * exchanges where the blocks of a cluster take turns, and the driver's one structure says which thread it is. Defines and includes nothing named uint64_t or the like, as the texts do. */
 #include "fake_image.h"
+
+static const fake_host *fake_running;
+
+#include "fake_assembly.h"
 
 #define __global__ __attribute__((used))
 #define __device__
@@ -23,7 +26,6 @@ struct alignas(16) uint4 {
     unsigned x, y, z, w;
 };
 
-static const fake_host *fake_running;
 #define gridDim (fake_running->grid)
 #define blockDim (fake_running->block)
 #define blockIdx (fake_running->block_index)
@@ -49,6 +51,9 @@ static inline unsigned atomicAdd(unsigned *p, unsigned x) {
 
 template <class T> static inline T __ldcs(const T *p) { return *p; }
 template <class T> static inline void __stcs(T *p, T x) { *p = x; }
+
+extern "C" char __bss_start[] __attribute__((visibility("hidden")));
+static inline unsigned long __cvta_generic_to_shared(const void *p) { return (unsigned long)((const char *)p - __bss_start); }
 
 /* Each is one IEEE operation, rounded to nearest. */
 static inline double __fma_rn(double x, double y, double z) { return __builtin_fma(x, y, z); }
@@ -113,4 +118,4 @@ extern "C" const char __ehdr_start __attribute__((visibility("hidden"))), _end _
 #define FAKE_TABLE(has_barriers, ...)                                               \
     static const fake_kernel fake_kernels[] = { __VA_ARGS__ {} };                   \
     extern "C" __attribute__((visibility("default"))) const fake_image fake_this_image; \
-    const fake_image fake_this_image = { fake_kernels, has_barriers, &__ehdr_start, &_end, &fake_running };
+    const fake_image fake_this_image = { fake_kernels, has_barriers, &__ehdr_start, &_end, __bss_start, &fake_running };

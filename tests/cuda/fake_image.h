@@ -29,7 +29,13 @@ typedef struct fake_host {
     void (*barrier)(void);
     unsigned (*exchange)(unsigned value, unsigned distance);     /* with the lane whose number differs in these bits */
     void (*access)(const void *address, unsigned long n_bytes, int stores);
+    void (*cluster_arrive)(void);
+    void (*cluster_wait)(void);
+    void (*cluster_store)(unsigned place, unsigned bits);        /* of a float, in the cluster's shared memory */
 } fake_host;
+
+#define FAKE_SHARED_BITS 24              /* of a place within the shared memory of a block, below its rank */
+
 
 typedef struct fake_kernel {
     const char *name;                    /* NULL ends the table */
@@ -43,6 +49,7 @@ typedef struct fake_image {
     const fake_kernel *kernels;
     int has_barriers;
     const char *start, *end;             /* of the image in memory: constants are read there */
+    char *variables;                     /* from here to the end: shared ones among them */
     const fake_host **host;              /* to be set before a thread runs */
 } fake_image;
 

@@ -206,15 +206,33 @@ static CUresult take_parameters(op *o, void **parameters)
     return 0;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-                        unsigned block_z, unsigned shared_bytes, CUstream handle, void **parameters, void **extra)
+/* Of blocks along the grid's first dimension, at most as many as every device has that has any. */
+static CUresult check_cluster(const CUlaunchConfig *config, unsigned *n_blocks)
+{
+    *n_blocks = 0;
+    for (unsigned i = 0; i < config->n_attributes; i++) {
+        const CUlaunchAttribute *a = &config->attributes[i];
+        if (a->id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            return fake_violate(INVALID_VALUE, "a launch with attribute %d, which the fake driver does not know", a->id);
+        *n_blocks = a->value.cluster.x;
+        if (fake.capability < 90)
+            return fake_violate(INVALID_VALUE, "a launch of clusters on a device of capability %d", fake.capability);
+        if (!*n_blocks || *n_blocks > CLUSTER_BLOCKS || a->value.cluster.y != 1 || a->value.cluster.z != 1 || config->grid[0] % *n_blocks)
+            return fake_violate(INVALID_CLUSTER_SIZE, "a launch of %u blocks in clusters of %ux%ux%u", config->grid[0], *n_blocks, a->value.cluster.y,
+                                a->value.cluster.z);
+    }
+    return 0;
+}
+
+static CUresult launch(const char *name, CUfunction function, const CUlaunchConfig *config, void **parameters, void **extra)
 {
     CUstream s = NULL;
     op *o = NULL;
-    const fake_place grid = { grid_x, grid_y, grid_z }, block = { block_x, block_y, block_z };
-    CUresult code = fake_enter("cuLaunchKernel", RULE_CONTEXT);
-    if (!code && !(code = check_function(function, "cuLaunchKernel")))
-        code = fake_stream_of(handle, "cuLaunchKernel", &s);
+    unsigned cluster = 0;
+    const fake_place grid = { config->grid[0], config->grid[1], config->grid[2] }, block = { config->block[0], config->block[1], config->block[2] };
+    CUresult code = fake_enter(name, RULE_CONTEXT);
+    if (!code && !(code = check_function(function, name)))
+        code = fake_stream_of(config->stream, name, &s);
     if (!code && function->module->context != fake_current())
         code = fake_violate(INVALID_HANDLE, "%s is launched with another context current than its own", function->kernel->name);
     if (!code && function->module->context != s->context)
@@ -222,12 +240,15 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
     if (!code && extra)
         code = fake_violate(INVALID_VALUE, "a launch with extra, which the fake driver does not know");
     if (!code)
-        code = check_shape(function, grid, block, shared_bytes);
+        code = check_shape(function, grid, block, config->shared_bytes);
+    if (!code)
+        code = check_cluster(config, &cluster);
     if (!code) {
         o = fake_op(OP_LAUNCH);
         o->function = function;
         o->grid = grid;
         o->block = block;
+        o->cluster = cluster;
         code = take_parameters(o, parameters);
         if (code)
             fake_op_free(o);
@@ -239,4 +260,16 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
         fake.poison = 0;
     }
     return fake_leave(code);
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                        unsigned block_z, unsigned shared_bytes, CUstream handle, void **parameters, void **extra)
+{
+    const CUlaunchConfig config = { .grid = { grid_x, grid_y, grid_z }, .block = { block_x, block_y, block_z }, .shared_bytes = shared_bytes, .stream = handle };
+    return launch("cuLaunchKernel", function, &config, parameters, extra);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra)
+{
+    return launch("cuLaunchKernelEx", function, config, parameters, extra);
 }

@@ -13,7 +13,7 @@ enum fake_code {
     INVALID_CONTEXT = 201, NO_BINARY_FOR_GPU = 209, INVALID_HANDLE = 400, ILLEGAL_STATE = 401, NOT_FOUND = 500, NOT_READY = 600,
     ILLEGAL_ADDRESS = 700, LAUNCH_OUT_OF_RESOURCES = 701, CONTEXT_IS_DESTROYED = 709, MISALIGNED_ADDRESS = 716, LAUNCH_FAILED = 719,
     CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901, CAPTURE_UNMATCHED = 903, CAPTURE_ISOLATION = 905, CAPTURE_IMPLICIT = 906,
-    CAPTURED_EVENT = 907, CAPTURE_WRONG_THREAD = 908
+    CAPTURED_EVENT = 907, CAPTURE_WRONG_THREAD = 908, INVALID_CLUSTER_SIZE = 912
 };
 
 /* What a function needs and obeys. */
@@ -24,7 +24,7 @@ enum fake_rule {
     RULE_UNSAFE = 4                      /* refused while a capture goes on (fake_entry.c) */
 };
 
-enum { N_DEVICES_MOST = 16, BLOCKS_SHARED_BYTES = 48 * 1024 };
+enum { N_DEVICES_MOST = 16, BLOCKS_SHARED_BYTES = 48 * 1024, CLUSTER_BLOCKS = 8 };
 
 struct CUctx_st {
     CUcontext next;
@@ -41,6 +41,7 @@ typedef struct op {
     uint64_t sequence;
     CUfunction function;
     fake_place grid, block;
+    unsigned cluster;                    /* blocks of one, 0 without */
     char *parameters;                    /* the values, behind one another, each on a multiple of 16 */
     CUdeviceptr to, from;
     size_t n_bytes;                      /* of a launch: of its parameters */

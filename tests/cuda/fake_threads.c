@@ -1,18 +1,22 @@
 /* Runs a launch of the fake driver: block by block, thread by thread, each thread as a coroutine, which a barrier or a refused
  * access leaves. Without barriers one coroutine runs all threads in turn.
  *
+ * The blocks of a cluster take turns: each runs until its threads wait for the others, or are done. There is one place for variables in
+ * shared memory, the image's, so the blocks' are exchanged.
+ *
  * Compiled without sanitizers, since it changes stacks. */
 #include "fake_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
 enum { STACK_BYTES = 512 * 1024, N_PARAMETERS_MOST = 64 };
 
-/* EXCHANGES: waits for the other lanes of its warp. */
-typedef enum thread_state { THREAD_READY, THREAD_WAITS, THREAD_EXCHANGES, THREAD_DONE } thread_state;
+/* EXCHANGES: waits for the other lanes of its warp; WAITS_CLUSTER: for all threads of its cluster. */
+typedef enum thread_state { THREAD_READY, THREAD_WAITS, THREAD_EXCHANGES, THREAD_WAITS_CLUSTER, THREAD_DONE } thread_state;
 
 enum { WARP = 32 };
 
@@ -21,9 +25,10 @@ typedef struct coroutine {
     char *stack;
     thread_state state;
     unsigned value, distance;            /* of an exchange */
+    int has_arrived;                     /* at the cluster's barrier */
 } coroutine;
 
-static coroutine coroutines[1024];       /* their stacks are kept */
+static coroutine all[CLUSTER_BLOCKS][1024], *coroutines = all[0];        /* their stacks are kept; those of the block that runs */
 static coroutine *running;
 static ucontext_t scheduler;
 
@@ -35,7 +40,20 @@ static struct {
     CUresult refused;
 } now;
 
+/* Of the blocks of a cluster. */
+static struct {
+    unsigned n, block, n_barriers;       /* the block that runs, and barriers of the cluster so far */
+    int is_done[CLUSTER_BLOCKS];
+    char *variables[CLUSTER_BLOCKS];     /* of blocks that do not run */
+    size_t n_bytes, capacity;
+} cluster;
+
 /* ---- What a thread calls ---- */
+
+static fake_place place_of(unsigned index, fake_place size)
+{
+    return (fake_place){ index % size.x, index / size.x % size.y, index / size.x / size.y };
+}
 
 static void barrier(void)
 {
@@ -51,6 +69,54 @@ static unsigned exchange(unsigned value, unsigned distance)
     running->state = THREAD_EXCHANGES;
     swapcontext(&running->place, &scheduler);
     return running->value;
+}
+
+/* ---- Clusters ---- */
+
+/* Notes a violation; the thread runs no more. */
+static void refuse(const char *what)
+{
+    now.refused = fake_violate(LAUNCH_FAILED, "%s", what);
+    swapcontext(&running->place, &scheduler);
+}
+
+static void cluster_arrive(void)
+{
+    if (!now.launch->cluster || running->has_arrived)
+        refuse(running->has_arrived ? "a thread arrives at the cluster's barrier twice" : "a barrier of a cluster, but there is none");
+    running->has_arrived = 1;
+}
+
+static void cluster_wait(void)
+{
+    if (!running->has_arrived)
+        refuse("a thread waits at the cluster's barrier without having arrived");
+    running->state = THREAD_WAITS_CLUSTER;
+    swapcontext(&running->place, &scheduler);
+}
+
+static void cluster_store(unsigned place, unsigned bits)
+{
+    unsigned rank = place >> FAKE_SHARED_BITS, at = place & ((1u << FAKE_SHARED_BITS) - 1);
+    if (rank >= cluster.n || (uintptr_t)(now.image->variables + at) % sizeof bits || at + sizeof bits > cluster.n_bytes)
+        refuse("a store to shared memory that the cluster does not have");
+    if (cluster.is_done[rank])
+        refuse("a store to the shared memory of a block that has ended");
+    if (cluster.n_barriers == 0)
+        refuse("a store to another block's shared memory before it is known to have begun");
+    memcpy((rank == cluster.block ? now.image->variables : cluster.variables[rank]) + at, &bits, sizeof bits);
+}
+
+/* Makes another block the one that runs. */
+static void turn_to(unsigned block, unsigned first)
+{
+    if (cluster.n > 1 && block != cluster.block) {
+        memcpy(cluster.variables[cluster.block], now.image->variables, cluster.n_bytes);
+        memcpy(now.image->variables, cluster.variables[block], cluster.n_bytes);
+    }
+    cluster.block = block;
+    coroutines = all[block];
+    fake.host.block_index = place_of(first + block, now.launch->grid);
 }
 
 static int lies_in(const char *p, unsigned long n_bytes, const void *start, unsigned long size)
@@ -78,11 +144,6 @@ static void access_memory(const void *address, unsigned long n_bytes, int stores
 }
 
 /* ---- Coroutines ---- */
-
-static fake_place place_of(unsigned index, fake_place size)
-{
-    return (fake_place){ index % size.x, index / size.x % size.y, index / size.x / size.y };
-}
 
 static unsigned n_of(fake_place size) { return size.x * size.y * size.z; }
 
@@ -119,6 +180,7 @@ static int start(coroutine *c, void (*body)(void))
     c->place.uc_link = &scheduler;
     makecontext(&c->place, body, 0);
     c->state = THREAD_READY;
+    c->has_arrived = 0;
     return 1;
 }
 
@@ -151,12 +213,10 @@ static int exchange_warps(unsigned n_threads)
     return any;
 }
 
-/* One block, from barrier to barrier. All its threads must reach each, or none; and so must all lanes of a warp an exchange. */
+/* The block that runs, from barrier to barrier, until its threads wait for the cluster or are done. All its threads must reach each
+ * barrier, or none; and so must all lanes of a warp an exchange. */
 static CUresult run_block(unsigned n_threads)
 {
-    for (unsigned t = 0; t < n_threads; t++)
-        if (!start(&coroutines[t], run_thread))
-            return OUT_OF_MEMORY;
     for (;;) {
         unsigned n_waits = 0, n_exchange = 0;
         for (unsigned i = 0; i < n_threads; i++) {
@@ -183,6 +243,64 @@ static CUresult run_block(unsigned n_threads)
     }
 }
 
+/* Blocks [first, first + cluster.n), from the cluster's barrier to its next, which all threads reach, or none. */
+static CUresult run_cluster(unsigned first, unsigned n_threads)
+{
+    CUresult code = 0;
+    for (unsigned b = 0; b < cluster.n; b++) {
+        cluster.is_done[b] = 0;
+        for (unsigned t = 0; t < n_threads; t++)
+            if (!start(&all[b][t], run_thread))
+                return OUT_OF_MEMORY;
+    }
+    cluster.n_barriers = 0;
+    for (;;) {
+        unsigned n_waits = 0;
+        for (unsigned i = 0; i < cluster.n && !code; i++) {
+            unsigned b = fake.backwards ? cluster.n - 1 - i : i, n_done = 0;
+            turn_to(b, first);
+            code = run_block(n_threads);
+            for (unsigned t = 0; t < n_threads; t++) {
+                n_waits += coroutines[t].state == THREAD_WAITS_CLUSTER;
+                n_done += coroutines[t].state == THREAD_DONE;
+            }
+            cluster.is_done[b] = n_done > 0;
+        }
+        if (code || n_waits == 0)
+            return code;
+        if (n_waits != cluster.n * n_threads)
+            return fake_violate(LAUNCH_FAILED, "%u of %u threads of a cluster reach its barrier", n_waits, cluster.n * n_threads);
+        cluster.n_barriers++;
+        for (unsigned b = 0; b < cluster.n; b++)
+            for (unsigned t = 0; t < n_threads; t++) {
+                all[b][t].state = THREAD_READY;
+                all[b][t].has_arrived = 0;
+            }
+    }
+}
+
+/* Room for the blocks' variables, which begin as whatever was there. */
+static int prepare_cluster(unsigned n)
+{
+    cluster.n = n;
+    cluster.block = 0;
+    cluster.n_bytes = (size_t)(now.image->end - now.image->variables);
+    if (n == 1)
+        return 1;
+    if (cluster.n_bytes > cluster.capacity) {
+        for (unsigned b = 0; b < CLUSTER_BLOCKS; b++) {
+            char *grown = realloc(cluster.variables[b], cluster.n_bytes);
+            if (!grown)
+                return 0;
+            cluster.variables[b] = grown;
+        }
+        cluster.capacity = cluster.n_bytes;
+    }
+    for (unsigned b = 0; b < n; b++)
+        memcpy(cluster.variables[b], now.image->variables, cluster.n_bytes);
+    return 1;
+}
+
 CUresult fake_threads(CUcontext context, const op *launch)
 {
     const fake_kernel *k = launch->function->kernel;
@@ -196,17 +314,18 @@ CUresult fake_threads(CUcontext context, const op *launch)
         now.parameters[i] = at;
         at += (k->sizes[i] + 15) / 16 * 16;
     }
-    fake.host = (fake_host){ .grid = launch->grid, .block = launch->block, .barrier = barrier, .exchange = exchange, .access = access_memory };
+    fake.host = (fake_host){ .grid = launch->grid, .block = launch->block, .barrier = barrier, .exchange = exchange, .access = access_memory,
+                              .cluster_arrive = cluster_arrive, .cluster_wait = cluster_wait, .cluster_store = cluster_store };
     if (!now.image->has_barriers) {
         if (!start(&coroutines[0], run_all_threads))
             return OUT_OF_MEMORY;
         resume(&coroutines[0]);
         return now.refused;
     }
-    unsigned n_blocks = n_of(launch->grid), n_threads = n_of(launch->block);
-    for (unsigned b = 0; b < n_blocks && !code; b++) {
-        fake.host.block_index = place_of(fake.backwards ? n_blocks - 1 - b : b, launch->grid);
-        code = run_block(n_threads);
-    }
+    unsigned each = launch->cluster ? launch->cluster : 1, n_clusters = n_of(launch->grid) / each, n_threads = n_of(launch->block);
+    if (!prepare_cluster(each))
+        return OUT_OF_MEMORY;
+    for (unsigned c = 0; c < n_clusters && !code; c++)
+        code = run_cluster((fake.backwards ? n_clusters - 1 - c : c) * each, n_threads);
     return code;
 }

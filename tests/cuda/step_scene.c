@@ -6,20 +6,23 @@
 
 enum { ALIGNMENT = 64 };
 
+void step_scene_place(ol_tensor *t, const void *memory, size_t n_bytes, char **to, char **taken, size_t *n_taken)
+{
+    if (!memory)
+        return;
+    *n_taken = n_bytes + ALIGNMENT;
+    *taken = device_bytes(cuda, NULL, *n_taken);
+    *to = *taken + ((uintptr_t)memory - (uintptr_t)*taken) % ALIGNMENT;
+    t->data = *to + ((char *)t->data - (const char *)memory);
+}
+
 void step_scene_begin(step_scene *s, const step_case *c)
 {
     step_case placed = *c;
     uint32_t zero = 0;
     memset(s, 0, sizeof *s);
-    for (int i = 0; i < STEP_TENSORS; i++) {
-        if (!c->memory[i])
-            continue;
-        s->n_bytes[i] = c->n_bytes[i] + ALIGNMENT;
-        s->taken[i] = device_bytes(cuda, NULL, s->n_bytes[i]);
-        s->memory[i] = s->taken[i] + ((uintptr_t)c->memory[i] - (uintptr_t)s->taken[i]) % ALIGNMENT;
-        ol_tensor *t = step_tensor(&placed, i);
-        t->data = s->memory[i] + ((char *)t->data - (char *)c->memory[i]);
-    }
+    for (int i = 0; i < STEP_TENSORS; i++)
+        step_scene_place(step_tensor(&placed, i), c->memory[i], c->n_bytes[i], &s->memory[i], &s->taken[i], &s->n_bytes[i]);
     s->arguments = placed.arguments;
     s->skipped = device_bytes(cuda, &zero, sizeof zero);
     s->arguments.skipped = s->skipped;

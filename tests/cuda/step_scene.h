@@ -15,6 +15,8 @@ typedef struct step_scene {
     uint32_t *skipped;                           /* on the GPU, 0 */
 } step_scene;
 
+/* Takes device memory for a tensor's `n_bytes` at `memory` (NULL: nothing), and lets the tensor lie there. */
+void step_scene_place(ol_tensor *t, const void *memory, size_t n_bytes, char **to, char **taken, size_t *n_taken);
 void step_scene_begin(step_scene *s, const step_case *c);
 void step_scene_end(step_scene *s);
 /* The case's bytes to the GPU; and back, into those of `c`, with the GPU's count of skipped indices. */

@@ -255,6 +255,32 @@ static void nothing(void **state)
     step_free(&c);
 }
 
+/* Activations of 16 bits at odd multiples of their size, which are loaded in pairs elsewhere. */
+static void halves_off_pairs(void **state)
+{
+    static const int moved[] = { AT_QUERY, AT_KEY, AT_VALUE };
+    (void)state;
+    for (size_t i = 0; i < COUNT(moved); i++) {
+        uint64_t random = harness_seed;
+        step_case c = usual(1, 2, 1);
+        c.options.activation_dtype = c.options.output_dtype = OL_BFLOAT16;
+        c.options.update_dtype = c.options.decay_dtype = c.options.decay_bias_dtype = OL_FLOAT32;
+        step_give(&c, AT_QUERY, OL_BFLOAT16, 3, (int64_t[]){ 2, HK, K + 1 }, STEP_DENSE, NULL);
+        step_give(&c, AT_KEY, OL_BFLOAT16, 3, (int64_t[]){ 2, HK, K + 1 }, STEP_DENSE, NULL);
+        step_give(&c, AT_VALUE, OL_BFLOAT16, 3, (int64_t[]){ 2, HV, V + 2 }, STEP_DENSE, NULL);
+        step_give(&c, AT_OUTPUT, OL_BFLOAT16, 3, (int64_t[]){ 2, HV, V }, STEP_DENSE, NULL);
+        for (size_t j = 0; j < COUNT(moved); j++) {
+            ol_tensor *t = step_tensor(&c, moved[j]);
+            step_fill(&c, moved[j], 0, 1, STEP_USUAL, &random);
+            t->shape[2] = moved[j] == AT_VALUE ? V : K;
+            t->strides[0] -= moved[j] != AT_VALUE;       /* an even number of elements from token to token */
+            t->data = (char *)t->data + (i == j ? 2 : 0);
+        }
+        step_scene_check_cpu(&c, "off pairs");
+        step_free(&c);
+    }
+}
+
 /* ---- Splits ---- */
 
 /* A case of these tokens of one sequence. */
@@ -346,7 +372,7 @@ int main(int argc, char **argv)
         CUDA_TEST(slots_outside_of_the_pool), CUDA_TEST(slots_below_zero_without_padding), CUDA_TEST(sequences_outside_of_the_tokens),
         CUDA_TEST(counts_and_columns),        CUDA_TEST(tables_that_are_too_short),        CUDA_TEST(G19_many_sequences),
         CUDA_TEST(slots_beyond_32_bits),      CUDA_TEST(nothing),                          CUDA_TEST(splits_of_tokens),
-        CUDA_TEST(models),
+        CUDA_TEST(halves_off_pairs),          CUDA_TEST(models),
     };
     return CUDA_RUN(argc, argv, tests);
 }

@@ -14,7 +14,7 @@
 static driver d;
 static CUcontext first, second;
 static CUmodule module;
-static CUfunction reverse, fused, touch, uneven, exchanging, copy_words;
+static CUfunction reverse, fused, touch, uneven, exchanging, copy_words, clustered;
 static CUstream stream;
 
 /* ---- The compiler ---- */
@@ -58,6 +58,28 @@ static const char kernels[] =
     "    if ((int)threadIdx.x < most) x = 100 * __shfl_xor_sync(0xffffffffu, x, 5) + __shfl_xor_sync(0xffffffffu, __fmul_rn(2, x), 16);\n"
     "    out[threadIdx.x] = x;\n"
     "    atomicAdd((unsigned *)out + 64, 2);\n"
+    "}\n"
+    /* Each thread puts its block's number into the next block's shared memory, between barriers of the cluster; `wrong` says what is left out. */
+    "extern \"C\" __global__ void clustered(float *out, int wrong) {\n"
+    "    __shared__ float held[32];\n"
+    "    const unsigned rank = blockIdx.x % 4, to = (rank + 1) % 4;\n"
+    "    const unsigned own = (unsigned)__cvta_generic_to_shared(&held[threadIdx.x]);\n"
+    "    const float x = blockIdx.x;\n"
+    "    unsigned at;\n"
+    "    held[threadIdx.x] = -1;\n"
+    "    if (wrong != 1) {\n"
+    "        asm volatile(\"barrier.cluster.arrive.release.aligned;\" : : : \"memory\");\n"
+    "        asm volatile(\"barrier.cluster.wait.acquire.aligned;\" : : : \"memory\");\n"
+    "    }\n"
+    "    if (wrong == 2 && rank == 0) return;\n"
+    "    asm(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(at) : \"r\"(own), \"r\"(to));\n"
+    "    asm volatile(\"st.shared::cluster.f32 [%0], %1;\" : : \"r\"(at), \"f\"(x) : \"memory\");\n"
+    "    if (wrong != 3 || rank != 2) {\n"
+    "        asm volatile(\"barrier.cluster.arrive.release.aligned;\" : : : \"memory\");\n"
+    "        asm volatile(\"barrier.cluster.wait.acquire.aligned;\" : : : \"memory\");\n"
+    "    }\n"
+    "    if (wrong == 4) asm volatile(\"barrier.cluster.wait.acquire.aligned;\" : : : \"memory\");\n"
+    "    out[blockIdx.x * blockDim.x + threadIdx.x] = held[threadIdx.x];\n"
     "}\n"
     "extern \"C\" __global__ void copy_words(const uint64_t *from, uint64_t *to) { *to = *from; }\n";
 
@@ -192,7 +214,7 @@ static int begin(void **state)
     assert_int_equal(d.cuModuleLoadData(&module, common_image), 0);
     const struct { const char *name; CUfunction *function; } functions[] = {
         { "reverse", &reverse }, { "fused", &fused }, { "touch", &touch }, { "uneven", &uneven },
-        { "exchange", &exchanging }, { "copy_words", &copy_words },
+        { "exchange", &exchanging }, { "copy_words", &copy_words }, { "clustered", &clustered },
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         assert_int_equal(d.cuModuleGetFunction(functions[i].function, module, functions[i].name), 0);
@@ -309,6 +331,81 @@ static void lanes_exchange(void **state)
 }
 
 /* ---- What kernels touch ---- */
+
+static int launch_clusters(unsigned n_blocks, unsigned cluster, void **parameters)
+{
+    CUlaunchAttribute of_cluster = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.cluster = { cluster, 1, 1 } };
+    const CUlaunchConfig config = { .grid = { n_blocks, 1, 1 }, .block = { 32, 1, 1 }, .stream = stream, .attributes = &of_cluster, .n_attributes = 1 };
+    return d.cuLaunchKernelEx(&config, clustered, parameters, NULL);
+}
+
+/* Blocks of a cluster have shared memory of their own, and reach each other's. */
+static void clusters_run(void **state)
+{
+    float out[256];
+    CUdeviceptr p = allocate(sizeof out);
+    int wrong = 0;
+    (void)state;
+    for (int backwards = 0; backwards < 2; backwards++) {
+        fake_backwards(backwards);
+        assert_int_equal(d.cuMemsetD32Async(p, 0, 256, stream), 0);
+        assert_int_equal(launch_clusters(8, 4, (void *[]){ &p, &wrong }), 0);
+        read_back(out, p, sizeof out);
+        for (int i = 0; i < 256; i++)
+            assert_true(out[i] == (float)(i / 128 * 4 + (i / 32 + 3) % 4));
+    }
+    fake_backwards(0);
+    assert_int_equal(fake_calls("cuLaunchKernelEx"), 2);
+}
+
+static void clusters_that_do_not_fit(void **state)
+{
+    CUdeviceptr p = allocate(1024);
+    int wrong = 0;
+    (void)state;
+    assert_int_equal(launch_clusters(9, 4, (void *[]){ &p, &wrong }), 912);
+    assert_violation("9 blocks in clusters of 4x1x1");
+    assert_int_equal(launch_clusters(16, 16, (void *[]){ &p, &wrong }), 912);
+    assert_violation("clusters of 16x1x1");
+    assert_int_equal(launch_clusters(4, 0, (void *[]){ &p, &wrong }), 912);
+    assert_violation("clusters of 0x1x1");
+    /* A barrier of clusters without any. */
+    assert_int_equal(launch_in(stream, clustered, 4, 32, (void *[]){ &p, &wrong }), 0);
+    assert_int_equal(d.cuStreamSynchronize(stream), 719);
+    assert_violation("there is none");
+}
+
+static void run_wrong_cluster(int wrong, const char *part)
+{
+    CUdeviceptr p = allocate(512);
+    assert_int_equal(launch_clusters(4, 4, (void *[]){ &p, &wrong }), 0);
+    assert_int_equal(d.cuStreamSynchronize(stream), 719);
+    assert_violation(part);
+}
+
+static void clusters_without_a_beginning(void **state)
+{
+    (void)state;
+    run_wrong_cluster(1, "known to have begun");
+}
+
+static void clusters_whose_blocks_end(void **state)
+{
+    (void)state;
+    run_wrong_cluster(2, "a block that has ended");
+}
+
+static void clusters_with_uneven_barriers(void **state)
+{
+    (void)state;
+    run_wrong_cluster(3, "96 of 128 threads of a cluster");
+}
+
+static void clusters_that_wait_without_arriving(void **state)
+{
+    (void)state;
+    run_wrong_cluster(4, "without having arrived");
+}
 
 static void accesses_are_checked(void **state)
 {
@@ -646,6 +743,7 @@ int main(int argc, char **argv)
         return 1;                                                        \
     }
     DRIVER_FUNCTIONS(F)
+    DRIVER_LATER_FUNCTIONS(F)
 #undef F
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compiler_answers),
@@ -654,6 +752,12 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(functions_have_limits, begin, end),
         cmocka_unit_test_setup_teardown(uneven_barriers_fail, begin, end),
         cmocka_unit_test_setup_teardown(lanes_exchange, begin, end),
+        cmocka_unit_test_setup_teardown(clusters_run, begin, end),
+        cmocka_unit_test_setup_teardown(clusters_that_do_not_fit, begin, end),
+        cmocka_unit_test_setup_teardown(clusters_without_a_beginning, begin, end),
+        cmocka_unit_test_setup_teardown(clusters_whose_blocks_end, begin, end),
+        cmocka_unit_test_setup_teardown(clusters_with_uneven_barriers, begin, end),
+        cmocka_unit_test_setup_teardown(clusters_that_wait_without_arriving, begin, end),
         cmocka_unit_test_setup_teardown(accesses_are_checked, begin, end),
         cmocka_unit_test_setup_teardown(guards_are_watched, begin, end),
         cmocka_unit_test_setup_teardown(memory_is_counted, begin, end),
