@@ -10,7 +10,7 @@
 #define MOST_ELEMENTS 64                 /* of a thread: in registers, beside some 60 others; */
 #define MOST_BESIDE_MORE 32              /* or beside more, of a decay per channel or float32 activations */
 #define FEW_ELEMENTS 16
-#define MOST_WARPS 8                     /* of a block: STEP_THREADS */
+#define MOST_WARPS 4                     /* of a block: eight are up to a fifth slower on an H200, two up to a tenth */
 #define FEW_WARPS_PER_MULTIPROCESSOR 16  /* of FEW: beyond, MANY fills the GPU as well */
 
 static int most_elements(const ol_gated_delta_options *o)
