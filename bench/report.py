@@ -19,6 +19,8 @@ import subprocess
 import sys
 import time
 
+import step
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DTYPES = ["float32", "bfloat16"]
 TOKENS = [1, 16, 256, 4096, 65536]
@@ -144,12 +146,20 @@ def run_all(options, results):
              for threads in ["one", "all"] for dtype in DTYPES for name, _ in PEERS]
     bench(options.build, results, "rates-all", "bench_rates", "--threads", "0", "--seconds", seconds)
     bench(options.build, results, "primitives", "bench_primitives", "--seconds", str(0.05 * options.seconds))
+    run_step(options, results, python, scratch)
     machine["busy_after"] = others_busy()
     for name, value in [("peers", peers), ("machine", machine)]:
         with open(os.path.join(results, name + ".json"), "w") as file:
             json.dump(value, file, indent=1)
     shutil.rmtree(data)
     shutil.rmtree(scratch)
+
+
+def run_step(options, results, python, scratch):
+    say("the gated-delta step and its peers")
+    measured = step.measure(options.build, python, options.seconds, lambda threads: peer_environment(threads, scratch))
+    with open(os.path.join(results, "step.json"), "w") as file:
+        json.dump(measured, file, indent=1)
 
 
 # ---- The machine ---------------------------------------------------------------------------------------------------------------
@@ -205,6 +215,7 @@ class Results:
                 return json.load(file)
 
         self.machine, self.peers, self.primitives = load("machine"), load("peers"), load("primitives")
+        self.step = load("step")
         self.own = {"one": load("rates-one"), "all": load("rates-all")}
 
     def time(self, threads, dtype, tokens, contestant, which="best_ns"):
@@ -353,7 +364,7 @@ def goals(results):
     first = firsts[len(firsts) // 2]
     add("compiling a composite: under 100 µs", f"first of a process {first:.1f} µs, then {compile_us['median']:.1f} µs (medians)",
         max(first, compile_us["median"]) < 100)
-    for goal, measured, met in primitive_goals(results):
+    for goal, measured, met in [*primitive_goals(results), *step.goals(results.step)]:
         add(goal, measured, met)
     return rows
 
@@ -549,6 +560,7 @@ it has, as a user would: sigmoid and silu of exp and a division, softplus of log
 
 {functions_table(results)}
 
+{step.section(results.step, table)}
 ## How it was measured
 
 `bench/bench_rates.c` lets replay, composed path and hand loop take turns in batches of at least 50 µs for some seconds a shape, after
@@ -572,11 +584,15 @@ def main():
     parser.add_argument("--seconds", type=float, default=2.0, help="about how long to time each shape and dtype (default 2)")
     parser.add_argument("--out", default=os.path.join(ROOT, "docs", "performance.md"), help="the document (default docs/performance.md)")
     parser.add_argument("--reuse", action="store_true", help="write the document from the results of the last run")
+    parser.add_argument("--step", action="store_true", help="measure the gated-delta step alone, and reuse all else")
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
     options.venv = os.path.abspath(options.venv or os.path.join(options.build, "venv"))
     results = os.path.join(options.build, "bench-results")
-    if not options.reuse:
+    if options.step:
+        python, _ = prepare_venv(options.venv)
+        run_step(options, results, python, results)
+    elif not options.reuse:
         run_all(options, results)
     loaded = Results(results)
     with open(options.out, "w") as file:
