@@ -108,7 +108,8 @@ class Plan:
                     for seed in (1, 2)]
         programs += [(f"check {path.name}", [self.onelaunch, "check", "--device", self.device, path], {}) for path in cases]
         for name, arguments in (("test_cuda_replay", []), ("test_cuda_threads", ["--filter", "replays_by_pointer"]),
-                                ("test_cuda_step_pool", ["--filter", "splits_of_tokens"]), ("test_cuda_step_pool", ["--filter", "models"])):
+                                ("test_cuda_step_pool", ["--filter", "splits_of_tokens"]), ("test_cuda_step_pool", ["--filter", "models"]),
+                                ("test_cuda_mixer_pool", ["--filter", "splits_of_tokens"]), ("test_cuda_mixer_pool", ["--filter", "models"])):
             if is_program(self.build / name):
                 programs.append((" ".join([name, *arguments[1:]]), [self.build / name, *arguments], self.only_this_gpu()))
         if not tool:
@@ -124,7 +125,8 @@ class Plan:
     def bench(self):
         folder = Path(self.options.bench_build or self.build)
         missing = [name for name in ("torch", "triton") if importlib.util.find_spec(name) is None]
-        for script, count in ((ROOT / "bench" / "gpu" / "bench_rates_gpu.py", count_bench), (ROOT / "bench" / "gpu" / "bench_gated_delta_gpu.py", count_step_bench)):
+        scripts = {"bench_rates_gpu.py": count_bench, "bench_gated_delta_gpu.py": count_step_bench, "bench_mixer_gpu.py": count_step_bench}
+        for script, count in ((ROOT / "bench" / "gpu" / name, count) for name, count in scripts.items()):
             if missing:
                 yield skip("bench", script.name, f"this Python has no {' and no '.join(missing)}")
             elif not script.exists() or not (folder / "libhost_loop.so").exists():

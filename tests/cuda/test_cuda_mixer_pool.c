@@ -260,7 +260,8 @@ static void splits_of_tokens(void **state)
         mixer_copy(&whole, &c);
         mixer_copy(&got, &c);
         mixer_run(cpu, &whole);
-        mixer_scene_check(&c, &whole, "at once");
+        if (columns == W)
+            mixer_scene_check(&c, &whole, "at once");
         ol_gated_delta_mixer *m = mixer_of(cuda, &c);
         mixer_scene_begin(&s, &c);
         mixer_case placed = c;                           /* its tensors in the GPU's memory */
@@ -304,7 +305,7 @@ static void models(void **state)
         for (int64_t tokens = 1; tokens <= 4; tokens += 3) {
             uint64_t random = harness_seed + i;
             mixer_case c;
-            const int64_t hk = all[i].key_heads, hv = hk * all[i].ratio, k = all[i].K, v = all[i].V, n = 2;
+            const int64_t hk = all[i].key_heads, hv = hk * all[i].ratio, k = all[i].K, v = all[i].V, n = tokens > 1 ? 1 : 2;
             mixer_usual(&c, (int)hk, all[i].ratio, (int)k, (int)v, n, tokens, W, &random);
             c.step.options.activation_dtype = OL_BFLOAT16;
             c.step.options.decay_per_channel = all[i].per_channel;
