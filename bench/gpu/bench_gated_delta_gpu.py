@@ -253,6 +253,13 @@ def one_case(library, peer, layers, model, dtype, n, tokens, rounds):
     return row
 
 
+def show_shapes(chosen, times):
+    best = min(times, key=times.get)
+    print(f"    chosen {chosen} {times[chosen]:.2f}; best {best} {times[best]:.2f}; "
+          + ", ".join(f"{key} {us:.2f}" for key, us in sorted(times.items(), key=lambda item: item[1])[:8]), flush=True)
+    return {"chosen": chosen, "times": times}
+
+
 def all_shapes(shapes, model, dtype, layout, n, tokens, rounds):
     _, hv, k, v, _, _ = model
     n_sets = n_sets_of(n * hv * k * v * dtype.itemsize)
@@ -267,10 +274,7 @@ def all_shapes(shapes, model, dtype, layout, n, tokens, rounds):
     if name(chosen) not in map(name, found):
         found.append(chosen)
     times = times_of({name(s): [lambda a=a, s=s: shapes.step(layer, a, s) for a in arguments] for s in found}, rounds)
-    best = min(times, key=times.get)
-    print(f"    chosen {name(chosen)} {times[name(chosen)]:.2f}; best {best} {times[best]:.2f}; "
-          + ", ".join(f"{key} {us:.2f}" for key, us in sorted(times.items(), key=lambda item: item[1])[:8]), flush=True)
-    return {"chosen": name(chosen), "times": times}
+    return show_shapes(name(chosen), times)
 
 
 COLUMNS = ("ours", "ours, slots", "ours, [K, V]", "fla", "copy", "empty", "host")
@@ -282,8 +286,8 @@ def line_of(name, dtype, n, tokens, row):
     return f"| {name} | {dtype} | {tokens} | {n} | {cells} | {row['bytes'] / row['ours'] * 1e-6:.2f} | {of_copy:.2f} | {of_peer} |"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(description):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="the folder of libonelaunch.so, libhost_loop.so and libstep_shapes.so")
     parser.add_argument("--json", help="write everything here")
     parser.add_argument("--rounds", type=int, default=7)
@@ -292,6 +296,11 @@ def main():
     parser.add_argument("--batches", type=int, nargs="*", default=BATCHES)
     parser.add_argument("--tokens", type=int, nargs="*", default=(1, 4))
     parser.add_argument("--shapes", action="store_true", help="other shapes of launch instead, beside the one that the library takes")
+    return parser
+
+
+def main():
+    parser = parser_of(__doc__)
     parser.add_argument("--layout", type=int, default=0, help="--shapes: of states, 0 [V, K], 1 [K, V]")
     options = parser.parse_args()
 

@@ -14,15 +14,14 @@ bench_gated_delta_gpu.py. Contestants:
     host          an enqueue loop of the mixer in C, microseconds per call, not in a graph
 
 With --shapes instead: other shapes of launch of the mixer, beside the one that the library takes. --json FILE writes everything."""
-import argparse
 import ctypes
 import json
 import sys
 
 import torch
 import triton
-from bench_gated_delta_gpu import (BATCHES, DTYPES, MODELS, Arguments, Layer, Options, arguments_of, find_peer, make_set, n_sets_of, options_of, pools_of,
-                                   stream, times_of)
+from bench_gated_delta_gpu import (DTYPES, MODELS, Arguments, Layer, Options, Shapes, arguments_of, find_peer, make_set, n_sets_of, options_of, parser_of,
+                                   pools_of, show_shapes, stream, times_of)
 from bench_rates_gpu import Error, Library, Tensor, tensor
 
 W = 4
@@ -81,15 +80,8 @@ class Mixer:
         return self.library.loop.mixer_loop(self.mixer, stream(), ctypes.byref(arguments), n)
 
 
-class MixerShapes:
+class MixerShapes(Shapes):
     """The mixer in any shape of launch."""
-
-    def __init__(self, folder):
-        self.core, self.error = ctypes.CDLL(f"{folder}/libstep_shapes.so"), Error()
-
-    def check(self, status):
-        if status:
-            raise RuntimeError(f"status {status}: {bytes(self.error)[:400]}")
 
     def mixer(self, options):
         mixer = ctypes.c_void_p()
@@ -217,26 +209,14 @@ def all_shapes(shapes, name, dtype, n, tokens, rounds):
     found = {str(s): s for s in shapes.all(mixer)}
     found.setdefault(chosen, shapes.chosen(mixer, arguments[0]))
     times = times_of({key: [lambda a=a, s=s: shapes.step(mixer, a, s) for a in arguments] for key, s in found.items()}, rounds)
-    best = min(times, key=times.get)
-    print(f"    chosen {chosen} {times[chosen]:.2f}; best {best} {times[best]:.2f}; "
-          + ", ".join(f"{key} {us:.2f}" for key, us in sorted(times.items(), key=lambda item: item[1])[:8]), flush=True)
-    return {"chosen": chosen, "times": times}
+    return show_shapes(chosen, times)
 
 
 COLUMNS = ("mixer", "step", "fla", "conv", "norm", "copy", "empty", "host")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True, help="the folder of libonelaunch.so, libhost_loop.so and libstep_shapes.so")
-    parser.add_argument("--json", help="write everything here")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
-    parser.add_argument("--states", nargs="*", default=list(DTYPES), choices=list(DTYPES))
-    parser.add_argument("--batches", type=int, nargs="*", default=BATCHES)
-    parser.add_argument("--tokens", type=int, nargs="*", default=(1, 4))
-    parser.add_argument("--shapes", action="store_true", help="other shapes of launch instead, beside the one that the library takes")
-    options = parser.parse_args()
+    options = parser_of(__doc__).parse_args()
 
     torch.cuda.init()
     torch.zeros(1, device="cuda")

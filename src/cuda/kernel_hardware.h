@@ -94,11 +94,11 @@ KERNEL_FN void kernel_bring(const char *p) { asm volatile("prefetch.global.L2 [%
 /* Blocks of a cluster run at once and reach each other's shared memory. There are none below sm_90. Their barrier in two halves: what a thread has
  * written before it arrives, all of the cluster see after they have waited. */
 KERNEL_FN void kernel_cluster_arrive() {
-    if (kernel_architecture >= 900) asm volatile("barrier.cluster.arrive.release.aligned;" : : : "memory");
+    if (kernel_architecture >= 900) asm volatile("barrier.cluster.arrive.release;" : : : "memory");
 }
 
 KERNEL_FN void kernel_cluster_wait() {
-    if (kernel_architecture >= 900) asm volatile("barrier.cluster.wait.acquire.aligned;" : : : "memory");
+    if (kernel_architecture >= 900) asm volatile("barrier.cluster.wait.acquire;" : : : "memory");
 }
 
 /* To a variable in shared memory as the cluster's block of this rank has it. */

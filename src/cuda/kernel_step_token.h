@@ -3,7 +3,7 @@
  *
  * Indices lie in the GPU's memory, so they are looked at here: what is outside of its tensor is skipped and counted. */
 
-enum { STEP_THREADS = 256 };                                 /* of a block, at most */
+enum { STEP_THREADS = 256 };                                 /* of a block, at most: STEP_MOST_WARPS of step.h */
 enum step_norm { STEP_NORM_NONE, STEP_NORM_RSQRT, STEP_NORM_MAXIMUM, STEP_NORM_ADDED, STEP_NORM_RMS };
 enum step_padding { STEP_PADDING_NEGATIVE, STEP_PADDING_NOT_POSITIVE, STEP_PADDING_NONE };
 

@@ -21,7 +21,7 @@ static ol_status check_limits(const ol_gated_delta_mixer *m, const mixer_prepare
     for (int i = 0; i < STEP_VARIANTS; i++) {
         const step_variant *v = &p->kernels.variants[i];
         const function_limits *limits = &p->kernels.limits[i];
-        if (v->lanes && mixer_parts(v, m->options.recurrence.value_dim, mixer_most_warps(limits)) > (p->has_clusters ? MIXER_MOST_BLOCKS : 1))
+        if (v->lanes && mixer_parts(v, m->options.recurrence.value_dim, step_most_warps(limits, STEP_MOST_WARPS)) > (p->has_clusters ? MIXER_MOST_BLOCKS : 1))
             return fail(error, OL_ERROR_DEVICE, creating, "a block may have %u threads, which are too few for value_dim %d", limits->max_threads,
                         (int)m->options.recurrence.value_dim);
     }

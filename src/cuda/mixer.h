@@ -27,7 +27,6 @@ int mixer_has_clusters(const cuda_device *device);
 void mixer_variants(const ol_gated_delta_options *options, int has_clusters, step_variant variants[STEP_VARIANTS]);
 /* Blocks that a head of `value_dim` rows needs where they have at most so many warps. */
 uint32_t mixer_parts(const step_variant *v, int value_dim, uint32_t most_warps);
-uint32_t mixer_most_warps(const function_limits *limits);
 /* For n_items key heads of sequences of `ratio` value heads each. */
 mixer_shape mixer_choose(const step_variant variants[STEP_VARIANTS], const function_limits limits[STEP_VARIANTS], int value_dim, int ratio, int has_clusters,
                          int is_aligned, int64_t n_items);

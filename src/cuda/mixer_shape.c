@@ -4,9 +4,7 @@
  * the parts that each is divided into. Heads that do not fit are done one after the other. */
 #include "cuda/mixer.h"
 
-#define MOST_ELEMENTS 32                 /* of a thread: in registers, beside what the convolution needs */
-#define MOST_WARPS 8                     /* of a block: STEP_THREADS */
-#define FEW_WARPS_PER_MULTIPROCESSOR 16  /* of FEW: beyond, MANY fills the GPU as well */
+#define MOST_ELEMENTS 32                     /* of a thread: in registers, beside what the convolution needs */
 
 int mixer_has_clusters(const cuda_device *device) { return device->capability >= 90 && device->driver->cuLaunchKernelEx; }
 
@@ -21,12 +19,6 @@ uint32_t mixer_parts(const step_variant *v, int value_dim, uint32_t most_warps)
     return (warps_of(v, value_dim) + most_warps - 1) / most_warps;
 }
 
-uint32_t mixer_most_warps(const function_limits *limits)
-{
-    uint32_t most = limits->max_threads / 32;
-    return most < 1 ? 1 : most > MOST_WARPS ? MOST_WARPS : most;
-}
-
 void mixer_variants(const ol_gated_delta_options *o, int has_clusters, step_variant variants[STEP_VARIANTS])
 {
     step_variants_within(o, MOST_ELEMENTS, variants);
@@ -34,7 +26,7 @@ void mixer_variants(const ol_gated_delta_options *o, int has_clusters, step_vari
         step_variant *v = &variants[i];
         if (!v->lanes)
             continue;
-        uint32_t parts = mixer_parts(v, o->value_dim, MOST_WARPS);
+        uint32_t parts = mixer_parts(v, o->value_dim, STEP_MOST_WARPS);
         if (has_clusters ? parts > MIXER_MOST_BLOCKS : i == STEP_FEW)
             *v = (step_variant){ 0 };
         else if (!has_clusters)
@@ -47,10 +39,10 @@ mixer_shape mixer_choose(const step_variant variants[STEP_VARIANTS], const funct
 {
     int variant = is_aligned ? STEP_MANY : STEP_ANY;
     int64_t n_multiprocessors = limits[STEP_ANY].n_multiprocessors, n_heads = n_items * ratio;
-    if (is_aligned && variants[STEP_FEW].lanes && n_heads <= FEW_WARPS_PER_MULTIPROCESSOR * n_multiprocessors / warps_of(&variants[STEP_FEW], value_dim))
+    if (is_aligned && variants[STEP_FEW].lanes && n_heads <= STEP_FEW_WARPS_PER_MULTIPROCESSOR * n_multiprocessors / warps_of(&variants[STEP_FEW], value_dim))
         variant = STEP_FEW;
     const step_variant *v = &variants[variant];
-    uint32_t most = mixer_most_warps(&limits[variant]), n_warps = warps_of(v, value_dim);
+    uint32_t most = step_most_warps(&limits[variant], STEP_MOST_WARPS), n_warps = warps_of(v, value_dim);
     while (has_clusters && most > 2 && n_heads < n_multiprocessors && n_heads * mixer_parts(v, value_dim, most) * 4 < 3 * n_multiprocessors &&
            mixer_parts(v, value_dim, most / 2) <= MIXER_MOST_BLOCKS)
         most /= 2;

@@ -36,7 +36,7 @@ static void put_functions(text *t, const void *user)
             text_add(t,
                      "extern \"C\" __global__ void __launch_bounds__(%d, %d) " MIXER_NAME "_%d(const __grid_constant__ mixer_words passed) {\n"
                      "    mixer_run<step_options, step_layout<step_options, %d, %d, %s, %d> >(passed);\n}\n",
-                     256, variants[i].n_blocks, i, variants[i].lanes, variants[i].rows, variants[i].wide ? "true" : "false", variants[i].groups);
+                     STEP_MOST_WARPS * 32, variants[i].n_blocks, i, variants[i].lanes, variants[i].rows, variants[i].wide ? "true" : "false", variants[i].groups);
 }
 
 ol_status mixer_text(const ol_gated_delta_mixer *mixer, int has_clusters, text *out, ol_error *error)

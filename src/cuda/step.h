@@ -13,6 +13,8 @@
 #include "cuda/step_words.h"
 
 #define STEP_NAME "ol_gated_delta_step"
+#define STEP_MOST_WARPS 8                    /* of a block */
+#define STEP_FEW_WARPS_PER_MULTIPROCESSOR 16 /* of STEP_FEW: beyond, STEP_MANY fills the GPU as well */
 
 /* How a kernel divides a state among threads (kernel_step_state.h). None changes a bit. */
 typedef struct step_variant {
@@ -34,6 +36,8 @@ enum {
 void step_variants(const ol_gated_delta_options *options, step_variant variants[STEP_VARIANTS]);
 /* The same, a thread having at most so many elements where lanes and rows are to choose. */
 void step_variants_within(const ol_gated_delta_options *options, int most_elements, step_variant variants[STEP_VARIANTS]);
+/* Of a block of these functions, and at most so many. */
+uint32_t step_most_warps(const function_limits *limits, uint32_t most);
 static inline int step_warp_rows(const step_variant *v) { return 32 / v->lanes * v->rows; }
 
 typedef struct step_shape {

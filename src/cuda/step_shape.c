@@ -11,7 +11,6 @@
 #define MOST_BESIDE_MORE 32              /* or beside more, of a decay per channel or float32 activations */
 #define FEW_ELEMENTS 16
 #define MOST_WARPS 4                     /* of a block: eight are up to a fifth slower on an H200, two up to a tenth */
-#define FEW_WARPS_PER_MULTIPROCESSOR 16  /* of FEW: beyond, MANY fills the GPU as well */
 
 static int most_elements(const ol_gated_delta_options *o)
 {
@@ -79,10 +78,10 @@ static step_shape divide(int variant, uint32_t n, uint32_t most)
     return (step_shape){ variant, n_parts, (n + n_parts - 1) / n_parts };
 }
 
-static uint32_t most_warps(const function_limits *limits)
+uint32_t step_most_warps(const function_limits *limits, uint32_t most)
 {
-    uint32_t most = limits->max_threads / 32;
-    return most < 1 ? 1 : most > MOST_WARPS ? MOST_WARPS : most;
+    uint32_t n = limits->max_threads / 32;
+    return n < 1 ? 1 : n > most ? most : n;
 }
 
 step_shape step_choose(const step_variant variants[STEP_VARIANTS], const function_limits limits[STEP_VARIANTS], int value_dim, int is_aligned,
@@ -92,9 +91,9 @@ step_shape step_choose(const step_variant variants[STEP_VARIANTS], const functio
     int64_t n_multiprocessors = limits[STEP_ANY].n_multiprocessors;
     if (is_aligned && variants[STEP_MANY].lanes) {
         int64_t rows = step_warp_rows(&variants[STEP_FEW]), n_warps = (value_dim + rows - 1) / rows;
-        variant = n_items <= FEW_WARPS_PER_MULTIPROCESSOR * n_multiprocessors / n_warps ? STEP_FEW : STEP_MANY;
+        variant = n_items <= STEP_FEW_WARPS_PER_MULTIPROCESSOR * n_multiprocessors / n_warps ? STEP_FEW : STEP_MANY;
     }
-    uint32_t rows = (uint32_t)step_warp_rows(&variants[variant]), n_warps = ((uint32_t)value_dim + rows - 1) / rows, most = most_warps(&limits[variant]);
+    uint32_t rows = (uint32_t)step_warp_rows(&variants[variant]), n_warps = ((uint32_t)value_dim + rows - 1) / rows, most = step_most_warps(&limits[variant], MOST_WARPS);
     /* Too few blocks for the multiprocessors: smaller ones, of two warps at least, since one prepares q and k and another the gates. */
     while (most > 2 && n_items < n_multiprocessors && n_items * ((n_warps + most - 1) / most) * 4 < 3 * n_multiprocessors)
         most /= 2;

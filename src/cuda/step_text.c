@@ -104,7 +104,7 @@ static void put_functions(text *t, const void *user)
             text_add(t,
                      "extern \"C\" __global__ void __launch_bounds__(%d, %d) " STEP_NAME "_%d(const __grid_constant__ step_words passed) {\n"
                      "    step_run<step_options, step_layout<step_options, %d, %d, %s> >(passed);\n}\n",
-                     256, variants[i].n_blocks, i, variants[i].lanes, variants[i].rows, variants[i].wide ? "true" : "false");
+                     STEP_MOST_WARPS * 32, variants[i].n_blocks, i, variants[i].lanes, variants[i].rows, variants[i].wide ? "true" : "false");
 }
 
 static int write_text(const ol_gated_delta *layer, const step_text_parts *parts, const graph *g, const program *p, text *out)

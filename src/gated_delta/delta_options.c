@@ -136,8 +136,6 @@ static ol_status compile_gates(ol_gated_delta *layer, ol_error *error)
 
 ol_status delta_create(ol_device *device, const ol_gated_delta_options *options, ol_gated_delta **out, ol_error *error)
 {
-    if (!device || !options || !out)
-        return fail(error, OL_ERROR_ARGUMENT, operation, "%s NULL", !device ? "the device is" : !options ? "the options are" : "the place for the layer is");
     if (!device->backend->delta_prepare)
         return fail(error, OL_ERROR_DEVICE, operation, "%s has no kernels for this", device->backend->name(device));
     ol_gated_delta_options filled = *options;
@@ -169,8 +167,8 @@ ol_status delta_create(ol_device *device, const ol_gated_delta_options *options,
 ol_status ol_gated_delta_create(ol_device *device, const ol_gated_delta_options *options, ol_gated_delta **out, ol_error *error)
 {
     ol_gated_delta *layer;
-    if (device && options && !out)
-        return fail(error, OL_ERROR_ARGUMENT, operation, "the place for the layer is NULL");
+    if (!device || !options || !out)
+        return fail(error, OL_ERROR_ARGUMENT, operation, "%s NULL", !device ? "the device is" : !options ? "the options are" : "the place for the layer is");
     ol_status status = delta_create(device, options, &layer, error);
     if (status != OL_OK)
         return status;

@@ -1,6 +1,7 @@
 /* See cuda_harness.h. */
 #include "cuda_harness.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -250,6 +251,46 @@ void captured_destroy(captured *c)
     assert_int_equal(more.cuGraphExecDestroy(c->executable), 0);
     assert_int_equal(more.cuGraphDestroy(c->graph), 0);
     leave();
+}
+
+/* ---- Threads ---- */
+
+typedef struct caller {
+    pthread_t thread;
+    ol_stream own;
+    ol_status (*call)(ol_stream in, void *user, ol_error *error);
+    void *user;
+    int rounds;
+    ol_status status;
+    ol_error error;
+} caller;
+
+static void *call_often(void *argument)
+{
+    caller *c = argument;
+    for (int i = 0; i < c->rounds && c->status == OL_OK; i++)
+        c->status = c->call(c->own, c->user, &c->error);
+    return NULL;
+}
+
+void cuda_threads(int n, int rounds, ol_status (*call)(ol_stream in, void *user, ol_error *error), void *const *users)
+{
+    ol_error error;
+    caller *callers = calloc((size_t)n, sizeof *callers);
+    assert_non_null(callers);
+    for (int i = 0; i < n; i++) {
+        callers[i] = (caller){ .call = call, .user = users[i], .rounds = rounds };
+        assert_ok(ol_stream_create(cuda, &callers[i].own, &error), &error);
+    }
+    for (int i = 0; i < n; i++)
+        assert_int_equal(pthread_create(&callers[i].thread, NULL, call_often, &callers[i]), 0);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
+        assert_ok(callers[i].status, &callers[i].error);
+        assert_ok(ol_stream_synchronize(cuda, callers[i].own, &error), &error);
+        assert_ok(ol_stream_destroy(cuda, callers[i].own, &error), &error);
+    }
+    free(callers);
 }
 
 /* ---- Children ---- */

@@ -138,6 +138,11 @@ captured capture_end(ol_stream in);
 void captured_launch(const captured *c, ol_stream in);
 void captured_destroy(captured *c);
 
+/* ---- Threads ---- */
+
+/* Threads that call `rounds` times, each with a stream and a user of its own; all have to succeed. What they did is done. */
+void cuda_threads(int n, int rounds, ol_status (*call)(ol_stream in, void *user, ol_error *error), void *const *users);
+
 /* ---- Children ---- */
 
 /* Runs this program again, as `--child NAME`, with more environment ("NAME=VALUE", or "NAME" to unset it; NULL-terminated); it may

@@ -2,7 +2,6 @@
  * fail once; many threads; devices and drivers without clusters. */
 #include "mixer_scene.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,19 +223,14 @@ static void a_step_allocates_nothing(void **state)
 enum { THREADS = 4, ROUNDS = 6 };
 
 typedef struct worker {
-    pthread_t thread;
     const ol_gated_delta_mixer *mixer;
-    ol_stream own;
-    ol_gated_delta_mixer_arguments arguments;
-    ol_status status;
+    mixer_scene scene;
 } worker;
 
-static void *run_steps(void *argument)
+static ol_status one_step(ol_stream in, void *user, ol_error *error)
 {
-    worker *w = argument;
-    for (int i = 0; i < ROUNDS && w->status == OL_OK; i++)
-        w->status = ol_gated_delta_mixer_step(w->mixer, w->own, &w->arguments, NULL);
-    return NULL;
+    const worker *w = user;
+    return ol_gated_delta_mixer_step(w->mixer, in, &w->scene.arguments, error);
 }
 
 /* One mixer, threads with streams and slots of their own. */
@@ -244,24 +238,18 @@ static void many_threads(void **state)
 {
     (void)state;
     mixer_case c = usual(1, 2), expected = after(&c, ROUNDS);
-    mixer_scene scenes[THREADS];
     worker workers[THREADS];
-    ol_error error;
+    void *users[THREADS];
     ol_gated_delta_mixer *m = mixer_of(cuda, &c);
     for (int i = 0; i < THREADS; i++) {
-        mixer_scene_begin(&scenes[i], &c);
-        workers[i] = (worker){ .mixer = m, .arguments = scenes[i].arguments };
-        assert_ok(ol_stream_create(cuda, &workers[i].own, &error), &error);
+        workers[i].mixer = m;
+        mixer_scene_begin(&workers[i].scene, &c);
+        users[i] = &workers[i];
     }
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, run_steps, &workers[i]), 0);
+    cuda_threads(THREADS, ROUNDS, one_step, users);
     for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
-        assert_int_equal(workers[i].status, OL_OK);
-        assert_ok(ol_stream_synchronize(cuda, workers[i].own, &error), &error);
-        check_scene(&scenes[i], &expected);
-        assert_ok(ol_stream_destroy(cuda, workers[i].own, &error), &error);
-        mixer_scene_end(&scenes[i]);
+        check_scene(&workers[i].scene, &expected);
+        mixer_scene_end(&workers[i].scene);
     }
     ol_gated_delta_mixer_destroy(m);
     mixer_free(&c);

@@ -2,7 +2,6 @@
  * made to fail once; many threads. */
 #include "step_scene.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,19 +209,14 @@ static void every_allocation_fails(void **state)
 enum { THREADS = 4, ROUNDS = 6 };
 
 typedef struct worker {
-    pthread_t thread;
     const ol_gated_delta *layer;
-    ol_stream own;
-    ol_gated_delta_arguments arguments;
-    ol_status status;
+    step_scene scene;
 } worker;
 
-static void *run_steps(void *argument)
+static ol_status one_step(ol_stream in, void *user, ol_error *error)
 {
-    worker *w = argument;
-    for (int i = 0; i < ROUNDS && w->status == OL_OK; i++)
-        w->status = ol_gated_delta_step(w->layer, w->own, &w->arguments, NULL);
-    return NULL;
+    const worker *w = user;
+    return ol_gated_delta_step(w->layer, in, &w->scene.arguments, error);
 }
 
 /* One layer, threads with streams and slots of their own. */
@@ -230,29 +224,23 @@ static void many_threads(void **state)
 {
     (void)state;
     step_case c = usual(1, 2), expected, got;
-    step_scene scenes[THREADS];
     worker workers[THREADS];
-    ol_error error;
+    void *users[THREADS];
     step_copy(&expected, &c);
     step_copy(&got, &c);
     for (int i = 0; i < ROUNDS; i++)
         step_run(cpu, &expected);
     ol_gated_delta *layer = step_scene_layer(&c);
     for (int i = 0; i < THREADS; i++) {
-        step_scene_begin(&scenes[i], &c);
-        workers[i] = (worker){ .layer = layer, .arguments = scenes[i].arguments };
-        assert_ok(ol_stream_create(cuda, &workers[i].own, &error), &error);
+        workers[i].layer = layer;
+        step_scene_begin(&workers[i].scene, &c);
+        users[i] = &workers[i];
     }
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&workers[i].thread, NULL, run_steps, &workers[i]), 0);
+    cuda_threads(THREADS, ROUNDS, one_step, users);
     for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
-        assert_int_equal(workers[i].status, OL_OK);
-        assert_ok(ol_stream_synchronize(cuda, workers[i].own, &error), &error);
-        assert_int_equal(step_scene_read(&scenes[i], &got), 0);
+        assert_int_equal(step_scene_read(&workers[i].scene, &got), 0);
         assert_true(step_equal(&expected, &got));
-        assert_ok(ol_stream_destroy(cuda, workers[i].own, &error), &error);
-        step_scene_end(&scenes[i]);
+        step_scene_end(&workers[i].scene);
     }
     ol_gated_delta_destroy(layer);
     step_free(&c);
