@@ -140,7 +140,7 @@ ol_value ol_broadcast_to(ol_graph *t, ol_value x, int32_t rank, const int64_t *d
         s.dims[d] = dims[d];
     for (int32_t d = 0; d < rank; d++)
         if (dims[d] < 0)
-            return trace_fail(t, OL_ERROR_SHAPE, "broadcast_to", "the shape has a negative extent");
+            return trace_fail_number(t, OL_ERROR_SHAPE, "broadcast_to", "axis %d of the shape has a negative extent", (int)d);
     if (shape_elements(rank, s.dims) < 0)
         return trace_fail(t, OL_ERROR_SHAPE, "broadcast_to", "the shape has more elements than 63 bits count");
     size_t index = 0;
@@ -163,8 +163,12 @@ static ol_value apply(ol_graph *t, primitive p, const ol_value *operands)
         common = ol_promote(common, graph_dtype(t->g, operands[i].node));
     if (!primitive_types(p, common, &in, &out)) {
         char text[120];
-        snprintf(text, sizeof text, "operands of %s; expected %s", ol_dtype_name(common),
-                 info->rule == RULE_SHIFT ? "integers" : "integers or bool");
+        const char *expected = info->rule == RULE_SHIFT ? "integers" : "integers or bool";
+        ol_dtype one = graph_dtype(t->g, operands[0].node), other = graph_dtype(t->g, operands[info->arity - 1].node);
+        if (one != other)
+            snprintf(text, sizeof text, "operands of %s and %s; expected %s", ol_dtype_name(one), ol_dtype_name(other), expected);
+        else
+            snprintf(text, sizeof text, "operands of %s; expected %s", ol_dtype_name(common), expected);
         return trace_fail(t, OL_ERROR_DTYPE, info->name, text);
     }
     node n = { .kind = NODE_PRIMITIVE, .primitive = (uint8_t)p, .dtype = (uint8_t)out, .n_operands = info->arity };

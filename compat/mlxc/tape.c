@@ -160,9 +160,11 @@ int mlxc_tape_primitive(const char *function, mlxc_tape *t, const char *name, co
         if (i > first)
             common = ol_promote(common, t->steps[operands[i]].dtype);
     }
-    if (!ol_primitive_result(primitive, common, &s.dtype))
-        return mlxc_report(function, "operands of %s; expected integers%s", ol_dtype_name(common),
-                           strstr(name, "shift") ? "" : " or bool");
+    if (!ol_primitive_result(primitive, common, &s.dtype)) {
+        ol_dtype one = t->steps[operands[0]].dtype, other = t->steps[operands[n - 1]].dtype;
+        return mlxc_report(function, "operands of %s%s%s; expected integers%s", ol_dtype_name(one), one != other ? " and " : "",
+                           one != other ? ol_dtype_name(other) : "", strstr(name, "shift") ? "" : " or bool");
+    }
     return append(function, t, &s, step);
 }
 

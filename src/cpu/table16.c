@@ -42,3 +42,12 @@ void table16_run(table16_id id, kernel_fn computed, table16_look_up look_up, voi
             atomic_fetch_add_explicit(&t->seen, n < ENTRIES ? (unsigned)n : ENTRIES, memory_order_relaxed);
     }
 }
+
+void table16_forget(void)
+{
+    for (int i = 0; i < TABLE16_COUNT; i++) {
+        atomic_store(&tables[i].seen, 0);
+        atomic_store(&tables[i].begun, 0);
+        atomic_store(&tables[i].filled, 0);
+    }
+}

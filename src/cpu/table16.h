@@ -38,4 +38,7 @@ typedef void (*table16_look_up)(const uint16_t *table, void *out, const void *x,
 /* As the kernel `computed` would; out and x as for a kernel. */
 void table16_run(table16_id id, kernel_fn computed, table16_look_up look_up, void *out, const void *x, size_t n);
 
+/* Empties all tables, as if the process had just begun: for proofs of one level's kernels after another's. While no kernel runs. */
+void table16_forget(void);
+
 #endif

@@ -3,7 +3,6 @@
 use crate::dtype::{DType, Element};
 use crate::graph::Brand;
 use crate::sys;
-use crate::view::extents;
 use std::fmt;
 use std::marker::PhantomData;
 use std::os::raw::c_void;
@@ -249,7 +248,10 @@ impl<'g> Value<'g> {
     pub fn broadcast_to(self, shape: impl AsRef<[usize]>) -> Value<'g> {
         let shape = shape.as_ref();
         // Out of range stays out of range, so that the library says what is wrong.
-        let dims = extents("broadcast_to", shape).unwrap_or([-1; crate::MAX_RANK]);
+        let mut dims = [0; crate::MAX_RANK];
+        for (dim, &extent) in dims.iter_mut().zip(shape) {
+            *dim = i64::try_from(extent).unwrap_or(i64::MAX);
+        }
         let rank = i32::try_from(shape.len()).unwrap_or(i32::MAX);
         // SAFETY: as in the methods; the library looks at the dims only where the rank is at most OL_MAX_RANK.
         self.with(unsafe { sys::ol_broadcast_to(self.graph, self.raw, rank, dims.as_ptr()) })
