@@ -123,10 +123,10 @@ class Shapes:
         self.check(self.core.shapes_layer(ctypes.byref(options), ctypes.byref(layer), ctypes.byref(self.error)))
         return layer
 
-    def all(self, options):
-        for variant in (0, 1):
+    def all(self, options, decodes):
+        for variant in (3, 4) if decodes else (0, 1):
             rows = self.core.shapes_rows(ctypes.byref(options), variant)
-            for warps in (1, 2, 4, 6, 8) if rows else ():
+            for warps in ((1, 2, 3, 4) if decodes else (1, 2, 4, 6, 8)) if rows else ():
                 if (warps - 1) * rows < options.value_dim:
                     yield Shape(variant, math.ceil(options.value_dim / (warps * rows)), warps)
 
@@ -269,8 +269,8 @@ def all_shapes(shapes, model, dtype, layout, n, tokens, rounds):
     options = options_of(model, dtype, layout)
     layer = shapes.layer(options)
     chosen = shapes.chosen(layer, arguments[0])
-    found = list(shapes.all(options))
-    name = lambda s: f"{('MANY', 'FEW', 'ANY')[s.variant]} {s.n_parts}x{s.n_warps}"
+    found = list(shapes.all(options, tokens == 1))
+    name = lambda s: f"{('MANY', 'FEW', 'ANY', 'DECODE MANY', 'DECODE FEW')[s.variant]} {s.n_parts}x{s.n_warps}"
     if name(chosen) not in map(name, found):
         found.append(chosen)
     times = times_of({name(s): [lambda a=a, s=s: shapes.step(layer, a, s) for a in arguments] for s in found}, rounds)

@@ -49,20 +49,30 @@ template <class O, class L> struct step_ahead {
     step_asked_gates<O, L> gates;
 };
 
-/* Of `n` tokens from `first` on: at most as many as there are warps. Warp i has token i's q, in its first 16 lanes, and k, in the others;
- * every warp the values of its own rows; the last warp the gates, or all threads the channels'. */
+/* The warp's token's q, in its first 16 lanes, and k, in the others. */
 template <class O, class L>
-KERNEL_FN void step_fetch(step_ahead<O, L> &ahead, const step_words &w, const step_block<O> &b, const step_place<O, L> &p, int64_t first, uint32_t n) {
-    if (p.warp < n) {
-        const step_heads &vector = p.lane < 16 ? w.query : w.key;
-        const char *x = (const char *)vector.data + b.key_head * vector.key + (first + p.warp) * vector.token;
-        KERNEL_UNROLL for (int c = 0; c < L::CHUNKS; c++) ahead.vector[c].load(x, c * 32 + p.lane % 16 * 2);
-    }
-    step_fetch_gates<O, L>(ahead.gates, w, b, p, first, n);
+KERNEL_FN void step_fetch_vectors(step_ahead<O, L> &ahead, const step_words &w, const step_block<O> &b, const step_place<O, L> &p, int64_t token) {
+    const step_heads &vector = p.lane < 16 ? w.query : w.key;
+    const char *x = (const char *)vector.data + b.key_head * vector.key + token * vector.token;
+    KERNEL_UNROLL for (int c = 0; c < L::CHUNKS; c++) ahead.vector[c].load(x, c * 32 + p.lane % 16 * 2);
+}
+
+/* The values of a warp's rows. */
+template <class O, class L>
+KERNEL_FN void step_fetch_values(step_ahead<O, L> &ahead, const step_words &w, const step_block<O> &b, const step_place<O, L> &p, int64_t first, uint32_t n) {
     KERNEL_UNROLL for (int j = 0; j < step_ahead<O, L>::VALUES; j++) {
         const uint32_t i = (j * 32 + p.lane) * 2, token = i / L::WARP_ROWS;
         if (token < n) ahead.value[j].load(b.head(w.value) + (first + token) * w.value.token, p.v - p.in_warp + i % L::WARP_ROWS);
     }
+}
+
+/* Of `n` tokens from `first` on: at most as many as there are warps. Warp i has token i's q and k, every warp the values of its own rows, the
+ * last warp the gates, or all threads the channels'. */
+template <class O, class L>
+KERNEL_FN void step_fetch(step_ahead<O, L> &ahead, const step_words &w, const step_block<O> &b, const step_place<O, L> &p, int64_t first, uint32_t n) {
+    if (p.warp < n) step_fetch_vectors<O, L>(ahead, w, b, p, first + p.warp);
+    step_fetch_gates<O, L>(ahead.gates, w, b, p, first, n);
+    step_fetch_values<O, L>(ahead, w, b, p, first, n);
 }
 
 /* Brings what step_fetch will load to the second cache: a line a lane. */
@@ -179,3 +189,5 @@ template <class O, class L> KERNEL_FN void step_run(const step_words &w) {
     if constexpr (O::ZERO_PADDING) step_put_zeros<O, L>(w, b, p, s.first, after, s.end);
     if (runs) step_sequence<O, L>(shared, ahead, parameters, w, b, p, s.first, (uint32_t)s.run, s.slot, s.has_initial, most);
 }
+
+#include "kernel_step_decode.h"

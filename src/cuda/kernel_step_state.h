@@ -36,12 +36,13 @@ struct step_float16 {
     KERNEL_FN uint32_t to_word(float x, float y) { return kernel_narrow_pair_f16(x, y); }
 };
 
-template <class O, int STEP_LANES, int STEP_ROWS, bool STEP_WIDE, int STEP_GROUPS = 1> struct step_layout {
+template <class O, int STEP_LANES, int STEP_ROWS, bool STEP_WIDE, int STEP_GROUPS = 1, int STEP_TOKENS = 8> struct step_layout {
     enum {
         LANES = STEP_LANES,
         ROWS = STEP_ROWS,
         WIDE = STEP_WIDE,                                    /* pieces of up to 16 bytes, all aligned; else one element at a time, at any address */
         GROUPS = STEP_GROUPS,                                /* of rows, one after the other in the same threads */
+        TOKENS = STEP_TOKENS,                                /* at most, of a chunk */
         SUMS = 32 / LANES,
         CHUNKS = (O::K + 31) / 32,
         PADDED = CHUNKS * 32,                                /* K as the sums see it */

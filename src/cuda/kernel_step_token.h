@@ -11,7 +11,7 @@ enum step_padding { STEP_PADDING_NEGATIVE, STEP_PADDING_NOT_POSITIVE, STEP_PADDI
 
 /* Of a chunk; its tokens are as many as fit twice into 48 KiB. */
 template <class O, class L> struct step_shared {
-    enum { TOKENS = O::CHANNELS && O::K > 192 ? 4 : 8 };
+    enum { TOKENS = L::TOKENS > 4 && O::CHANNELS && O::K > 192 ? 4 : (int)L::TOKENS };
     uint4 aligned;
     float query[TOKENS][L::PADDED], key[TOKENS][L::PADDED];
     float value[TOKENS][STEP_THREADS / 32 * L::WARP_ROWS * L::GROUPS];

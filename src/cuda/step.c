@@ -141,13 +141,19 @@ int step_is_aligned(const delta_call *c, int alignment)
     return off == 0;
 }
 
+int step_decodes(const delta_call *c)
+{
+    int has_tables = c->starts.data || c->has_initial.data || c->accepted.data || c->counts.data || c->write.data;
+    return c->n_tokens == c->n_sequences && !has_tables && !c->intermediate.data && !c->state_is_kept;
+}
+
 step_shape cuda_delta_shape(const delta_call *c)
 {
     const step_kernels *k = c->layer->prepared;
     const ol_gated_delta_options *o = &c->layer->options;
     int aligned = k->variants[STEP_MANY].lanes && step_is_aligned(c, k->variants[STEP_MANY].alignment) &&
                   (off_pairs(&c->query, o->key_dim) | off_pairs(&c->key, o->key_dim) | off_pairs(&c->value, o->value_dim)) == 0;
-    return step_choose(k->variants, k->limits, o->value_dim, aligned, c->n_sequences * o->value_heads);
+    return step_choose(k->variants, k->limits, o->value_dim, aligned, step_decodes(c), c->n_sequences * o->value_heads);
 }
 
 /* Sequences are the grid's second and third dimension, so that no block divides by a number that the compiler does not know. */

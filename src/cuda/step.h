@@ -14,6 +14,7 @@
 
 #define STEP_NAME "ol_gated_delta_step"
 #define STEP_MOST_WARPS 8                    /* of a block */
+#define STEP_DECODE_WARPS 4                  /* of a block that decodes */
 #define STEP_FEW_WARPS_PER_MULTIPROCESSOR 16 /* of STEP_FEW: beyond, STEP_MANY fills the GPU as well */
 
 /* How a kernel divides a state among threads (kernel_step_state.h). None changes a bit. */
@@ -29,6 +30,8 @@ enum {
     STEP_MANY,                           /* rows a thread: most bytes on their way to few threads */
     STEP_FEW,                            /* most threads: for few sequences */
     STEP_ANY,                            /* for addresses that the others are not made for */
+    STEP_DECODE_MANY,                    /* as MANY and FEW, of calls that decode (step_decodes) */
+    STEP_DECODE_FEW,
     STEP_VARIANTS
 };
 
@@ -46,9 +49,9 @@ typedef struct step_shape {
     uint32_t n_warps;                    /* of a block */
 } step_shape;
 
-/* For n_items heads of sequences, their tensors being aligned as variants other than STEP_ANY need, or not. */
+/* For n_items heads of sequences, their tensors being aligned as variants other than STEP_ANY need, or not. `decodes`: step_decodes. */
 step_shape step_choose(const step_variant variants[STEP_VARIANTS], const function_limits limits[STEP_VARIANTS], int value_dim, int is_aligned,
-                       int64_t n_items);
+                       int decodes, int64_t n_items);
 
 /* Appends the text: functions STEP_NAME "_0" and so on, one a variant that there is. */
 ol_status step_text(const ol_gated_delta *layer, text *out, ol_error *error);
@@ -86,6 +89,7 @@ struct step_table step_table_of(const delta_table *table);
 int step_is_aligned(const delta_call *call, int alignment);
 uint64_t step_off_table(const delta_table *table);       /* bits of an address and strides that are below its elements' size */
 int step_has_work(const delta_call *call);               /* whether there may be anything to write */
+int step_decodes(const delta_call *call);                /* whether every sequence has one token, and its state stays where it is */
 
 /* A step in this shape, whichever the rule would choose: for measurements. */
 ol_status cuda_delta_step_shaped(const delta_call *call, ol_stream stream, const step_shape *chosen, ol_error *error);

@@ -8,7 +8,7 @@
 #include "dtype.h"
 
 #define MOST_ELEMENTS 64                 /* of a thread: in registers, beside some 60 others; */
-#define MOST_BESIDE_MORE 32              /* or beside more, of a decay per channel or float32 activations */
+#define MOST_BESIDE_MORE 32              /* or beside more, of a decay per channel or float32 activations; or so that more threads fit */
 #define FEW_ELEMENTS 16
 #define MOST_WARPS 4                     /* of a block: eight are up to a fifth slower on an H200, two up to a tenth */
 
@@ -69,7 +69,44 @@ void step_variants_within(const ol_gated_delta_options *o, int most, step_varian
         variants[i].groups = 1;
 }
 
-void step_variants(const ol_gated_delta_options *o, step_variant variants[STEP_VARIANTS]) { step_variants_within(o, most_elements(o), variants); }
+/* Of a decode kernel, which needs some 40 registers beside the state's: as many blocks as these let a multiprocessor have. On an H200 half as
+ * many elements a thread, and so twice the threads, are up to a tenth faster than in the kernels for all calls. */
+static step_variant decode_many(const ol_gated_delta_options *o, const step_variant *many)
+{
+    int size = (int)dtype_sizes[o->state_dtype], chunks = (o->key_dim + 31) / 32;
+    step_variant v = *many;
+    if (o->state_layout == OL_DELTA_KEY_VALUE) {
+        while (v.lanes > 8 && v.rows * 32 / v.lanes * size < 32 && 2 * v.rows * chunks * 32 / v.lanes <= MOST_ELEMENTS)
+            v.lanes /= 2;                                    /* neighbours of a sector of 32 bytes, which is what memory reads at least */
+    } else if (v.lanes <= 8) {
+        v.lanes = 8;
+        v.alignment = 4 * size;
+        v.rows = 2 * chunks * 4 <= MOST_BESIDE_MORE ? 2 : 1;
+    }
+    int elements = v.rows * chunks * 32 / v.lanes;
+    v.n_blocks = elements > MOST_BESIDE_MORE ? 4 : size == 4 || o->activation_dtype == OL_FLOAT32 ? 6 : 8;
+    return v;
+}
+
+static step_variant decode_few(const ol_gated_delta_options *o, const step_variant *few)
+{
+    step_variant v = *few;
+    if (o->state_layout == OL_DELTA_VALUE_KEY && v.lanes == 4 && !o->decay_per_channel) {        /* of which blocks of fewer rows compute as many */
+        v.lanes = 8;
+        v.alignment /= 2;
+    }
+    v.n_blocks = 4;
+    return v;
+}
+
+void step_variants(const ol_gated_delta_options *o, step_variant variants[STEP_VARIANTS])
+{
+    step_variants_within(o, most_elements(o), variants);
+    if (!variants[STEP_MANY].lanes)
+        return;
+    variants[STEP_DECODE_MANY] = decode_many(o, &variants[STEP_MANY]);
+    variants[STEP_DECODE_FEW] = decode_few(o, &variants[STEP_FEW]);
+}
 
 /* Blocks of at most `most` warps for a head of n warps, evenly. */
 static step_shape divide(int variant, uint32_t n, uint32_t most)
@@ -85,7 +122,7 @@ uint32_t step_most_warps(const function_limits *limits, uint32_t most)
 }
 
 step_shape step_choose(const step_variant variants[STEP_VARIANTS], const function_limits limits[STEP_VARIANTS], int value_dim, int is_aligned,
-                       int64_t n_items)
+                       int decodes, int64_t n_items)
 {
     int variant = STEP_ANY;
     int64_t n_multiprocessors = limits[STEP_ANY].n_multiprocessors;
@@ -93,6 +130,8 @@ step_shape step_choose(const step_variant variants[STEP_VARIANTS], const functio
         int64_t rows = step_warp_rows(&variants[STEP_FEW]), n_warps = (value_dim + rows - 1) / rows;
         variant = n_items <= STEP_FEW_WARPS_PER_MULTIPROCESSOR * n_multiprocessors / n_warps ? STEP_FEW : STEP_MANY;
     }
+    if (decodes && variant != STEP_ANY)
+        variant = variant == STEP_MANY ? STEP_DECODE_MANY : STEP_DECODE_FEW;
     uint32_t rows = (uint32_t)step_warp_rows(&variants[variant]), n_warps = ((uint32_t)value_dim + rows - 1) / rows, most = step_most_warps(&limits[variant], MOST_WARPS);
     /* Too few blocks for the multiprocessors: smaller ones, of two warps at least, since one prepares q and k and another the gates. */
     while (most > 2 && n_items < n_multiprocessors && n_items * ((n_warps + most - 1) / most) * 4 < 3 * n_multiprocessors)

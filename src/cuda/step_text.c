@@ -99,12 +99,16 @@ static void put_functions(text *t, const void *user)
     const ol_gated_delta *layer = user;
     step_variant variants[STEP_VARIANTS];
     step_variants(&layer->options, variants);
-    for (int i = 0; i < STEP_VARIANTS; i++)
-        if (variants[i].lanes)
+    for (int i = 0; i < STEP_VARIANTS; i++) {
+        const step_variant *v = &variants[i];
+        int decodes = i == STEP_DECODE_MANY || i == STEP_DECODE_FEW;
+        if (v->lanes)
             text_add(t,
                      "extern \"C\" __global__ void __launch_bounds__(%d, %d) " STEP_NAME "_%d(const __grid_constant__ step_words passed) {\n"
-                     "    step_run<step_options, step_layout<step_options, %d, %d, %s> >(passed);\n}\n",
-                     STEP_MOST_WARPS * 32, variants[i].n_blocks, i, variants[i].lanes, variants[i].rows, variants[i].wide ? "true" : "false");
+                     "    %s<step_options, step_layout<step_options, %d, %d, %s, 1, %d> >(passed);\n}\n",
+                     (decodes ? STEP_DECODE_WARPS : STEP_MOST_WARPS) * 32, v->n_blocks, i, decodes ? "step_decode" : "step_run", v->lanes, v->rows,
+                     v->wide ? "true" : "false", decodes ? 1 : 8);
+    }
 }
 
 static int write_text(const ol_gated_delta *layer, const step_text_parts *parts, const graph *g, const program *p, text *out)

@@ -104,9 +104,17 @@ static int is_aligned(const ol_gated_delta *layer, const step_scene *s)
     return delta_check(layer, &s->arguments, &call, NULL) == OL_OK && cuda_delta_shape(&call).variant != STEP_ANY;
 }
 
+/* Whether a variant is for this call. */
+static int fits(int variant, const ol_gated_delta *layer, const step_scene *s)
+{
+    delta_call call;
+    int decodes = variant == STEP_DECODE_MANY || variant == STEP_DECODE_FEW;
+    return variant == STEP_ANY || (is_aligned(layer, s) && (!decodes || (delta_check(layer, &s->arguments, &call, NULL) == OL_OK && step_decodes(&call))));
+}
+
 void step_scene_check(const step_case *c, const step_case *expected, const char *what)
 {
-    static const uint32_t warps[] = { 1, 2, 3, 8 };
+    static const uint32_t warps[] = { 1, 2, 3, 4, 8 };
     ol_gated_delta *layer = step_scene_layer(c);
     step_variant variants[STEP_VARIANTS];
     step_scene s;
@@ -114,10 +122,9 @@ void step_scene_check(const step_case *c, const step_case *expected, const char 
     step_scene_begin(&s, c);
     step_scene_run(layer, &s);
     compare(&s, c, expected, what, NULL);
-    int aligned = is_aligned(layer, &s);
     for (int v = 0; v < STEP_VARIANTS; v++)
         for (size_t w = 0; w < COUNT(warps); w++) {
-            if (!variants[v].lanes || (v != STEP_ANY && !aligned))
+            if (!variants[v].lanes || !fits(v, layer, &s) || (v > STEP_ANY && warps[w] > STEP_DECODE_WARPS))
                 continue;
             uint32_t rows = (uint32_t)step_warp_rows(&variants[v]) * warps[w];
             step_shape each = { v, ((uint32_t)c->options.value_dim + rows - 1) / rows, warps[w] };
