@@ -140,7 +140,7 @@ ol_value ol_broadcast_to(ol_graph *t, ol_value x, int32_t rank, const int64_t *d
         s.dims[d] = dims[d];
     for (int32_t d = 0; d < rank; d++)
         if (dims[d] < 0)
-            return trace_fail_number(t, OL_ERROR_SHAPE, "broadcast_to", "axis %d of the shape has a negative extent", (int)d);
+            return trace_fail_number(t, OL_ERROR_SHAPE, "broadcast_to", "axis %d of the shape is not within 0 to 2^63 - 1", (int)d);
     if (shape_elements(rank, s.dims) < 0)
         return trace_fail(t, OL_ERROR_SHAPE, "broadcast_to", "the shape has more elements than 63 bits count");
     size_t index = 0;

@@ -118,6 +118,13 @@ BUILDER(build_float_bits)
     return 0;
 }
 
+BUILDER(build_mixed_shift)
+{
+    (void)user;
+    out[0] = ol_left_shift(g, ol_constant(g, OL_INT32, 1), in[0]);
+    return 0;
+}
+
 BUILDER(build_bool_shift)
 {
     (void)user;
@@ -219,12 +226,13 @@ static const trace_case trace_cases[] = {
     { "ol_graph_fail", build_fail, 1, OL_ERROR_BUILDER, "my rates", "heads must be even", "", 0 },
     { "ol_graph_fail of nothing", build_fail_unnamed, 1, OL_ERROR_BUILDER, "builder", "the builder failed", "", 0 },
     { "bits of a float", build_float_bits, 1, OL_ERROR_DTYPE, "bitwise_or", "operands of float32", "expected integers or bool", 0 },
+    { "shift by a float", build_mixed_shift, 1, OL_ERROR_DTYPE, "left_shift", "operands of int32 and float32", "expected integers", 0 },
     { "shift of a bool", build_bool_shift, 1, OL_ERROR_DTYPE, "left_shift", "operands of bool", "expected integers", 0 },
     { "astype to no dtype", build_astype_nothing, 1, OL_ERROR_DTYPE, "astype", "not a dtype", "", 0 },
     { "constant of no dtype", build_constant_nothing, 1, OL_ERROR_DTYPE, "constant", "not a dtype", "", 0 },
     { "constant of no bits", build_constant_null, 1, OL_ERROR_ARGUMENT, "constant", "bits is NULL", "", 0 },
     { "rank 9", build_rank_9, 1, OL_ERROR_ARGUMENT, "broadcast_to", "0 to 8", "", 0 },
-    { "negative extent", build_negative_extent, 1, OL_ERROR_SHAPE, "broadcast_to", "negative extent", "", 0 },
+    { "negative extent", build_negative_extent, 1, OL_ERROR_SHAPE, "broadcast_to", "axis 1 of the shape", "not within 0 to 2^63 - 1", 0 },
     { "too many elements", build_huge_shape, 1, OL_ERROR_SHAPE, "broadcast_to", "more elements", "", 0 },
     { "shape NULL", build_null_shape, 1, OL_ERROR_ARGUMENT, "broadcast_to", "the shape is NULL", "", 0 },
     { "wrong arity", build_wrong_arity, 1, OL_ERROR_ARGUMENT, "add", "operands", "", 0 },

@@ -247,11 +247,26 @@ void cli_sync(void) {
     }
 }
 
+static const char *program;
+static bool is_flushed;
+
 bool cli_flush(const char *command) {
+    is_flushed = true;
     cli_sync();
     if (stdout_error || ferror(stdout)) {
         cli_error(command, "standard output: %s", stdout_error ? strerror(stdout_error) : "it could not be written");
         return false;
     }
     return true;
+}
+
+static void flush_at_exit(void) {
+    if (!is_flushed && !cli_flush(program)) {
+        _exit(CLI_USAGE);
+    }
+}
+
+void cli_flush_at_exit(const char *command) {
+    program = command;
+    atexit(flush_at_exit);
 }

@@ -78,4 +78,8 @@ void cli_sync(void);
 /* Flushes stdout; false, with a message, if what was printed could not be written (a full disk, a closed pipe). */
 bool cli_flush(const char *command);
 
+/* At exit too, where nothing else flushed: what argp prints before it exits itself (--help, --version) may be lost to a full disk as well, and
+ * the exit status is CLI_USAGE then. */
+void cli_flush_at_exit(const char *command);
+
 #endif

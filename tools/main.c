@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct command {
     const char *name;
@@ -82,14 +81,6 @@ static char *list_commands(int key, const char *text, void *input) {
     return list;
 }
 
-/* What argp prints and exits after (--help, --version) may be lost to a full disk as well. */
-static bool is_flushed;
-static void flush_at_exit(void) {
-    if (!is_flushed && !cli_flush("onelaunch")) {
-        _exit(CLI_USAGE);
-    }
-}
-
 int main(int argc, char **argv) {
     static const struct argp argp = {
         .parser = parse,
@@ -102,7 +93,7 @@ int main(int argc, char **argv) {
 
     cli_hold_descriptors();
     argp_err_exit_status = CLI_USAGE;
-    atexit(flush_at_exit);
+    cli_flush_at_exit("onelaunch");
     error_t failure = argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &choice);
     if (failure || !choice.command) {
         cli_error("onelaunch", "%s", strerror(failure ? failure : EINVAL));
@@ -112,6 +103,5 @@ int main(int argc, char **argv) {
     argv[choice.first] = name;
     int code = choice.command->run(argc - choice.first, argv + choice.first);
     bool flushed = cli_flush(name);
-    is_flushed = true;
     return flushed || code != CLI_OK ? code : CLI_USAGE;
 }

@@ -9,6 +9,7 @@
 
 #define MOST_ELEMENTS 64                 /* of a thread: in registers, beside some 60 others; */
 #define MOST_BESIDE_MORE 32              /* or beside more, of a decay per channel or float32 activations; or so that more threads fit */
+#define MOST_WITH_DECAYS 48              /* elements and decays per channel of a thread, where more than 16 warps are to fit */
 #define FEW_ELEMENTS 16
 #define MOST_WARPS 4                     /* of a block: eight are up to a fifth slower on an H200, two up to a tenth */
 
@@ -83,8 +84,9 @@ static step_variant decode_many(const ol_gated_delta_options *o, const step_vari
         v.alignment = 4 * size;
         v.rows = 2 * chunks * 4 <= MOST_BESIDE_MORE ? 2 : 1;
     }
-    int elements = v.rows * chunks * 32 / v.lanes;
-    v.n_blocks = elements > MOST_BESIDE_MORE ? 4 : size == 4 || o->activation_dtype == OL_FLOAT32 ? 6 : 8;
+    int elements = v.rows * chunks * 32 / v.lanes, decays = o->decay_per_channel ? chunks * 32 / v.lanes : 0;
+    int is_full = elements > MOST_BESIDE_MORE || elements + decays > MOST_WITH_DECAYS;
+    v.n_blocks = is_full ? 4 : size == 4 || o->activation_dtype == OL_FLOAT32 ? 6 : 8;
     return v;
 }
 

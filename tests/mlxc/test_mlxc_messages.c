@@ -27,6 +27,8 @@ static void to_the_letter(void **state)
          "mlx_exp: the stream is an empty handle; expected one of mlx_default_gpu_stream_new or mlx_default_cpu_stream_new");
     SAYS(mlx_bitwise_and(&r, a, b, stream), "mlx_bitwise_and: operands of float32; expected integers or bool");
     SAYS(mlx_left_shift(&r, a, b, stream), "mlx_left_shift: operands of float32; expected integers");
+    SAYS(mlx_left_shift(&r, scalar, b, stream), "mlx_left_shift: operands of int32 and float32; expected integers");
+    SAYS(mlx_bitwise_and(&r, a, scalar, stream), "mlx_bitwise_and: operands of float32 and int32; expected integers or bool");
     SAYS(mlx_broadcast_to(&r, a, wide, 2, stream), "mlx_broadcast_to: shape [3] does not broadcast to [2, 4]; expected extents that are equal, or 1");
     SAYS(mlx_zeros(&r, huge, 3, MLX_FLOAT32, stream), "mlx_zeros: shape [2147483647, 2147483647, 4] of float32 was given; expected fewer than 2^63 bytes");
     SAYS(mlx_vector_array_get(&r, v, 1), "mlx_vector_array_get: array 1 of a vector of 1 was asked for; expected a number below that");

@@ -39,6 +39,8 @@ MUTANTS = {
                                   "--op log,log2,log10,log1p --dtype float32 --level avx512"),
     "logaddexp of 16 bits, bound": (NUM + "num_logaddexp32.h", "NUM_LOGADDEXP_ERROR 0x1p-21f", "NUM_LOGADDEXP_ERROR 0x1p-27f",
                                     "--op logaddexp --dtype float16 --shard 5/64"),
+    "tables of bfloat16, where they begin": (CPU + "kernels_bf16_table.h", "#define TABLE_LOW 0x3880 ", "#define TABLE_LOW 0x3c80 ",
+                                             "--op softplus,sigmoid --dtype bfloat16"),
     "pi, low part": (NUM + "num_trig64.h", "0x1.1a62633145c07p-53", "0x1.1a6p-53", "--op sin,cos,tan --dtype float32"),
     "sin, margin of the rounding test": (NUM + "num_trig64.h", "margin = 1u << 10", "margin = 1u << 4", "--op sin,cos,tan --dtype float32"),
     "sin, bits of 2/pi": (NUM + "num_trig_fixed.h", "0xdb629599", "0xdb629598", "--op sin,cos,tan --dtype float32"),

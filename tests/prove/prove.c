@@ -128,6 +128,7 @@ done:
 int main(int argc, char **argv) {
     options o;
     cli_hold_descriptors();
+    cli_flush_at_exit("prove");
     if (!options_parse(argc, argv, &o)) return CLI_USAGE;
     runs_prepare();
     if (o.list) {

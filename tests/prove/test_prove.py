@@ -84,7 +84,7 @@ class Options(Case):
     def test_full_disk(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("no /dev/full")
-        for arguments in (["-q", "--op", "isnan", "--dtype", "float16"], ["--op", "isnan", "--dtype", "float16", "-t", "2"], ["--list"]):
+        for arguments in (["-q", "--op", "isnan", "--dtype", "float16"], ["--op", "isnan", "--dtype", "float16", "-t", "2"], ["--list"], ["--help"], ["--usage"]):
             with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
                 result = subprocess.run([PROVE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=600)
                 self.assertEqual((result.returncode, result.stderr), (2, "prove: standard output: No space left on device\n"))

@@ -247,10 +247,10 @@ impl<'g> Value<'g> {
     /// Repeated to exactly this shape, which is checked at replay. A shape that no tensor can have fails the compilation.
     pub fn broadcast_to(self, shape: impl AsRef<[usize]>) -> Value<'g> {
         let shape = shape.as_ref();
-        // Out of range stays out of range, so that the library says what is wrong.
+        // One of 64 bits is negative here, and so fails; the library then names its axis.
         let mut dims = [0; crate::MAX_RANK];
         for (dim, &extent) in dims.iter_mut().zip(shape) {
-            *dim = i64::try_from(extent).unwrap_or(i64::MAX);
+            *dim = extent as i64;
         }
         let rank = i32::try_from(shape.len()).unwrap_or(i32::MAX);
         // SAFETY: as in the methods; the library looks at the dims only where the rank is at most OL_MAX_RANK.

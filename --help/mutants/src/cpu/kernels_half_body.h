@@ -1,0 +1,38 @@
+/* The loops of kernels_half.h that both 16-bit floats have, included once for each: functions of HALF_1 and HALF_2 give a NaN
+ * where they should, those of HALF_DECIDED_1 the canonical one; HALF_NUMBER_1 has it, and what else is special, put in.
+ * HALF_BY_FLOAT32(name) is num_<name>_for_<dtype>. */
+
+HALF_1(square, a[i] * a[i])
+HALF_1(floor, num_floor32(a[i]))
+HALF_1(ceil, num_ceil32(a[i]))
+HALF_1(round, num_integer32(a[i]))
+HALF_1(sqrt, NUM_SQRT32(a[i]))
+HALF_1(rsqrt, num_rsqrt_for_half(a[i]))
+HALF_1(reciprocal, 1.0f / a[i])
+HALF_1(arcsin, HALF_BY_FLOAT32(arcsin)(a[i]))
+HALF_1(arccos, HALF_BY_FLOAT32(arccos)(a[i]))
+HALF_2(add, a[i] + b[i])
+HALF_2(subtract, a[i] - b[i])
+HALF_2(multiply, a[i] * b[i])
+HALF_2(divide, a[i] / b[i])
+HALF_2(floor_divide, HALF_BY_FLOAT32(floor_divide)(a[i], b[i]))
+HALF_2(hypot, HALF_BY_FLOAT32(hypot)(a[i], b[i]))
+
+HALF_DECIDED_1(arccosh)
+HALF_DECIDED_1(arctanh)
+HALF_DECIDED_1(erfinv)
+
+HALF_NUMBER_1(exp, untied, unless_nan)
+HALF_NUMBER_1(expm1, untied, unless_nan)
+HALF_NUMBER_1(log, tied, log_special)
+HALF_NUMBER_1(log1p, untied, log1p_special)
+HALF_NUMBER_1(tanh, untied, unless_nan)
+HALF_NUMBER_1(exp2, tied, unless_nan)
+HALF_NUMBER_1(log2, untied, log_special)
+HALF_NUMBER_1(log10, untied, log_special)
+HALF_NUMBER_1(silu, untied, unless_nan)
+HALF_NUMBER_1(sinh, untied, unless_nan)
+HALF_NUMBER_1(cosh, untied, unless_nan)
+HALF_NUMBER_1(arctan, tied, unless_nan)
+HALF_NUMBER_1(arcsinh, untied, unless_nan)
+HALF_NUMBER_1(erf, untied, unless_nan)
