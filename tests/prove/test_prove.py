@@ -8,6 +8,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import resource
 import shutil
 import signal
@@ -26,6 +27,11 @@ HERE = Path(__file__).resolve().parent
 
 def run(*arguments, program=None):
     return subprocess.run([program or PROVE, *map(str, arguments)], capture_output=True, text=True, timeout=600)
+
+
+def without_missing_levels(text):
+    """What was said, less which SIMD levels the machine does not have."""
+    return re.sub(r"prove: this machine does not have \w+\n", "", text)
 
 
 def results(path):
@@ -87,7 +93,7 @@ class Options(Case):
         for arguments in (["-q", "--op", "isnan", "--dtype", "float16"], ["--op", "isnan", "--dtype", "float16", "-t", "2"], ["--list"], ["--help"], ["--usage"]):
             with self.subTest(arguments=arguments), open("/dev/full", "w") as full:
                 result = subprocess.run([PROVE, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=600)
-                self.assertEqual((result.returncode, result.stderr), (2, "prove: standard output: No space left on device\n"))
+                self.assertEqual((result.returncode, without_missing_levels(result.stderr)), (2, "prove: standard output: No space left on device\n"))
         for option in ("--write-digests", "--report"):
             self.expect(2, "-q", "--op", "isnan", "--dtype", "float16", option, "/dev/full", says="/dev/full: No space left on device")
 
@@ -114,7 +120,9 @@ class Options(Case):
                 self.assertEqual((path.read_bytes(), sorted(self.folder.iterdir())), (before, names))
         run_small(100, *job, "--state", self.state)
         self.assertFalse(self.state.exists())
-        run_small(1000, *job, "--state", self.state)
+        whole = self.folder / "whole"
+        self.expect(0, *job, "--state", whole)
+        run_small(whole.stat().st_size * 2 // 3, *job, "--state", self.state)
         self.assertRegex(self.state.read_text(), r"\A(.*\n)+\Z")
         self.assertNotIn("dropped", self.expect(0, *job, "--state", self.state).stderr)
         link.symlink_to(table)
@@ -145,7 +153,7 @@ class Options(Case):
         digests = [[line.split()[-1] for line in result.stdout.splitlines()] for result in (one, three)]
         self.assertEqual(*digests)
         self.assertTrue(all(len(digest) == 16 for digest in digests[0]))
-        self.assertEqual(one.stderr, "")
+        self.assertEqual(without_missing_levels(one.stderr), "")
 
 
 class State(Case):
