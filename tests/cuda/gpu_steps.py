@@ -17,6 +17,7 @@ SECTIONS = {
     "tests": ("tests", 120),
     "parity": ("graphs", 120),
     "golden": ("cases", 600),
+    "sample": ("layers", 300),
     "sanitizer": ("programs without an error", 900),
     "digests": ("digests", 300),
     "bench": ("runs", 1200),
@@ -71,6 +72,18 @@ class Plan:
             yield self.step("golden", f"check {path.name}", [self.onelaunch, "check", "--device", self.device, path], count_cases)
         if not self.case_files():
             yield skip("golden", "check", "no case files in the folder of --golden")
+
+    # ---- The layers of the sample, against transformers' results
+
+    def sample(self):
+        folder = ROOT / "sample"
+        if not folder.is_dir():
+            yield skip("sample", "onelaunch step", "no folder sample beside the tests")
+            return
+        for part in ("mixer", "step"):
+            command = [self.onelaunch, "step", "--device", self.device, "--part", part, "--weights", folder / "model",
+                       "--activations", folder / "steps.safetensors"]
+            yield self.step("sample", f"onelaunch step, part {part}", command, count_layers)
 
     # ---- Digests
 
@@ -178,6 +191,10 @@ def count_graphs(output, code):
 
 def count_cases(output, code):
     return Counts(number(r"^(\d+) passed, \d+ failed", output), number(r"^\d+ passed, (\d+) failed", output))
+
+
+def count_layers(output, code):
+    return Counts(number(r"^(\d+) layers?, within the noise of rounding; one launch a call", output))
 
 
 def count_digests(output, code, n):

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """All tests that need a GPU, on one, and a report: the test programs of tests/cuda on the real driver, random graphs, golden cases,
-compute-sanitizer, and the digests of primitives on all inputs.
+the sample's layers, compute-sanitizer, and the digests of primitives on all inputs.
 
     ./dev test-gpu [options]
     python3 tests/cuda/gpu_suite.py --build DIR [options]
 
 The second form needs neither compilers nor the network: a build folder that was carried to the machine serves, with this folder's
-gpu_*.py and tests/golden beside it, and what the executables are linked with in LD_LIBRARY_PATH. Steps run one after another, as the
+gpu_*.py, tests/golden and sample beside it, and what the executables are linked with in LD_LIBRARY_PATH. Steps run one after another, as the
 GPU is one; but of float32's digests, which the host hashes, --jobs at once.
 
 Exit code 0 if all that ran passed, 1 if something failed or nothing ran, 2 where there is no usable GPU, and then nothing is written.

@@ -89,9 +89,14 @@ class Suite(unittest.TestCase):
         self.assertRegex(page, r"\n\| parity \| graphs \| 4 \| 0 \| 0 \| 0 \| [\d.]+ \|\n\| golden \| cases \| 50 \| 0 \| 0 \| 0 \| ")
         self.assertRegex(page, r"\n\| parity, seed 2 \| `build/onelaunch parity --device cuda:0 --seed 2 --graphs 2` \| 2 \| 0 \| 0 \| [\d.]+ \| passed \|\n")
         self.assertRegex(page, r"\n\| check few.tsv \| `build/onelaunch check --device cuda:0 tests/golden/few.tsv` \| 50 \| 0 \| ")
-        for section in ("tests", "sanitizer", "digests", "bench"):
+        for section in ("tests", "sample", "sanitizer", "digests", "bench"):
             self.assertIn(f"\n- {section}: not asked for\n", page)
             self.assertNotRegex(page, rf"(?m)^\| {section} \|.*\d")
+
+    def test_layers_of_the_sample(self):
+        page = self.expect(self.run_suite("--only", "sample"), 0, "6 passed, 0 failed, 0 skipped")
+        self.assertRegex(page, r"\n\| sample \| layers \| 6 \| 0 \| 0 \| 0 \| ")
+        self.expect(self.run_suite("--only", "sample", FAKE_CUDA_FAIL="cuLaunchKernelEx:1:1"), 1, "3 passed, 1 failed, 0 skipped")
 
     def test_a_planted_case_fails(self):
         self.cases("exp float32 00000000 float32 3f800000", "exp float32 00000000 float32 3f800001")
