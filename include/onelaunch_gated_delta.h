@@ -240,8 +240,8 @@ typedef struct ol_gated_delta_arguments {
     ol_tensor output;                  /* [tokens, value heads, value_dim] */
     /* The pool, [slots, value_heads, value_dim, key_dim] or [slots, value_heads, key_dim, value_dim], in one axis of heads. */
     ol_tensor state;
-    /* Slots that sequences start from and that their states go to: [N], int32 or int64. Not given: sequence i reads slot i, and
-     * writes the slot that it reads. With two axes [N, columns], columns >= 1: the state after token t of a sequence goes to its
+    /* Slots that sequences start from and that their states go to: [N], int32 or int64. Not given: sequence i reads slot i, which is no padding
+     * then, and writes the slot that it reads. With two axes [N, columns], columns >= 1: the state after token t of a sequence goes to its
      * write slot of column t (there are as many columns as the longest sequence has tokens, or more; the rest is not looked at), and it starts from the read slot
      * of column accepted_tokens - 1, or 0 where those are not given. A table of two axes for write_slots only if update is on. */
     ol_tensor read_slots, write_slots;

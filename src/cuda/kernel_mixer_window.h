@@ -85,7 +85,7 @@ KERNEL_FN int64_t mixer_slot_after(const mixer_words &w, const step_block<O> &b,
     } else if (w.write.data) {
         slot = step_index<L::WIDE>(w.write, b.sequence, 0);
     }
-    if (step_is_padding<O>(slot)) return -1;
+    if ((w.write.data || w.read.data) && step_is_padding<O>(slot)) return -1;
     if (slot < 0 || slot >= w.n_slots) {
         if (w.own_slots || (slot >= 0 && slot < w.step.n_slots)) step_skip<O>(w.step, b);
         return -1;

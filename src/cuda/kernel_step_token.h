@@ -50,9 +50,9 @@ template <class O> KERNEL_FN void step_skip(const step_words &w, const step_bloc
     if (w.skipped && b.counts && threadIdx.x == 0) atomicAdd((uint32_t *)w.skipped, 1u);
 }
 
-/* The slot to write, or -1: padding, or outside of the pool. */
+/* The slot to write, or -1: padding, which a table's numbers may be, or outside of the pool. */
 template <class O> KERNEL_FN int64_t step_writable(const step_words &w, const step_block<O> &b, int64_t slot) {
-    if (step_is_padding<O>(slot)) return -1;
+    if ((w.write.data || w.read.data) && step_is_padding<O>(slot)) return -1;
     if (slot >= 0 && slot < w.n_slots) return slot;
     step_skip<O>(w, b);
     return -1;

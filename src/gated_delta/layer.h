@@ -123,7 +123,8 @@ static inline delta_sequence delta_sequence_at(const delta_call *c, int64_t i)
     return s;
 }
 
-/* The slot that the state goes to after token t (t = -1 of a sequence without tokens); -1: none. */
+/* The slot that the state goes to after token t (t = -1 of a sequence without tokens); -1: none. Numbers of tables may be padding; where there are
+ * none, a sequence's own number never is. */
 static inline int64_t delta_write_slot(const delta_call *c, const delta_sequence *s, int64_t t)
 {
     int64_t slot = s->slot;
@@ -138,7 +139,7 @@ static inline int64_t delta_write_slot(const delta_call *c, const delta_sequence
     } else if (c->write.data) {
         slot = delta_table_at(&c->write, s->number, 0);
     }
-    return delta_is_padding(c, slot) ? -1 : slot;
+    return (c->write.data || c->read.data) && delta_is_padding(c, slot) ? -1 : slot;
 }
 
 #endif

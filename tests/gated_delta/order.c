@@ -213,7 +213,7 @@ int64_t order_write_slot(const ol_gated_delta_options *o, const ol_gated_delta_a
         stored.has_initial_state = (ol_tensor){ 0 };
         slot = order_sequence_at(o, &stored, i).read;
     }
-    return is_padding(o, slot) ? -1 : slot;
+    return (given(&a->write_slots) || given(&a->read_slots)) && is_padding(o, slot) ? -1 : slot;
 }
 
 /* ---- The step ---- */

@@ -292,7 +292,7 @@ void step_random(step_case *c, step_values values, uint64_t *random)
     }
     int tables = one_in(random, 8) ? 0 : 1 + (int)random_below(random, 3), two_axes = one_in(random, 3) && columns > 0;
     c->arguments.state_is_kept = one_in(random, 8);
-    if (tables & 1 || o->padding == OL_DELTA_PADDING_NOT_POSITIVE) {
+    if (tables & 1) {
         step_give(c, AT_READ, any_whole(random), two_axes ? 2 : 1, (int64_t[]){ n, columns }, layout, random);
         for (int64_t i = 0; i < n; i++)
             for (int64_t t = 0; t < (two_axes ? columns : 1); t++) {
@@ -306,7 +306,11 @@ void step_random(step_case *c, step_values values, uint64_t *random)
                 tensor_write_whole(step_tensor(c, AT_ACCEPTED), i, 0, 1 + (int64_t)random_below(random, (uint64_t)columns));
         }
     }
-    if (tables & 2 && c->memory[AT_READ] && !c->arguments.state_is_kept) {
+    if (tables & 2 && !c->arguments.state_is_kept) {
+        for (int64_t i = 0; !c->memory[AT_READ] && i < slots; i++) {          /* the first ones are read, by their numbers */
+            order[i] = i;
+            next = n > lowest ? n : lowest;
+        }
         int written_columns = one_in(random, 2) && columns > 0;
         step_give(c, AT_WRITE, any_whole(random), written_columns ? 2 : 1, (int64_t[]){ n, columns }, layout, random);
         for (int64_t i = 0; i < n; i++)
@@ -322,7 +326,7 @@ void step_random(step_case *c, step_values values, uint64_t *random)
             tensor_write_whole(step_tensor(c, AT_HAS_INITIAL), i, 0, (int64_t)random_below(random, 2));
     }
     /* Without anything that says N, the state does. */
-    if (!c->memory[AT_READ] && !c->memory[AT_CU_SEQLENS] && !c->memory[AT_COUNTS] && !c->memory[AT_HAS_INITIAL]) {
+    if (!c->memory[AT_READ] && !c->memory[AT_WRITE] && !c->memory[AT_CU_SEQLENS] && !c->memory[AT_COUNTS] && !c->memory[AT_HAS_INITIAL]) {
         step_give(c, AT_STATE, states, 4, (int64_t[]){ n, HV, kv ? K : V, kv ? V : K }, layout, random);
     }
     fill_inputs(c, values, random);

@@ -320,6 +320,24 @@ static void test_write_slots(void **state)
     mixer_free(&plain);
 }
 
+/* Without tables sequence 0 is slot 0, which is not padding: its state and its windows are stored. */
+static void test_numbers_of_no_table_are_not_padding(void **state)
+{
+    (void)state;
+    mixer_case c = usual(1, 3), tabled;
+    mixer_copy(&tabled, &c);
+    c.step.options.padding = OL_DELTA_PADDING_NOT_POSITIVE;
+    mixer_step_table(&tabled, AT_READ, 1, 0, (int32_t[]){ 0 });
+    mixer_run(best(), &c);
+    mixer_run(best(), &tabled);
+    assert_memory_equal(output_of(&c, 0), output_of(&tabled, 0), c.step.n_bytes[AT_OUTPUT]);
+    assert_memory_equal(state_of(&c, 0), state_of(&tabled, 0), state_bytes);
+    for (int p = 0; p < 3; p++)
+        assert_memory_equal(slot_of(&c, windows[p], 0), slot_of(&tabled, windows[p], 0), slot_bytes(&c, windows[p]));
+    mixer_free(&c);
+    mixer_free(&tabled);
+}
+
 /* No tokens, but something to take back: the window is shifted, once. */
 static void test_dropping_without_tokens(void **state)
 {
@@ -351,6 +369,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_rollback_by_slots),  cmocka_unit_test(test_rollback_by_dropping), cmocka_unit_test(test_rollback_in_a_ring),
         cmocka_unit_test(test_rollback_by_replay), cmocka_unit_test(test_intermediate),         cmocka_unit_test(test_no_initial_state),
         cmocka_unit_test(test_ring_begins),        cmocka_unit_test(test_write_slots),          cmocka_unit_test(test_dropping_without_tokens),
+        cmocka_unit_test(test_numbers_of_no_table_are_not_padding),
     };
     return HARNESS_RUN(argc, argv, tests);
 }

@@ -72,6 +72,25 @@ static void test_padding(void **state)
     }
 }
 
+/* Without read slots sequence i is slot i, and no number is padding: the first one is stored as the others are. */
+static void test_numbers_of_no_table_are_not_padding(void **state)
+{
+    (void)state;
+    for (int padding = 0; padding <= OL_DELTA_PADDING_NONE; padding++) {
+        step_case c = usual(2, 1, 2), tabled;
+        c.options.padding = OL_DELTA_PADDING_NONE;
+        step_copy(&tabled, &c);
+        c.options.padding = (ol_delta_padding)padding;
+        give_int32(&tabled, AT_READ, 1, (int64_t[]){ 2 }, (int32_t[]){ 0, 1 });
+        step_run(best(), &c);
+        step_run(best(), &tabled);
+        assert_memory_equal(slot(&c, 0), slot(&tabled, 0), 2 * SLOT * sizeof(float));
+        assert_memory_equal(output(&c, 0), output(&tabled, 0), 2 * HV * V * sizeof(float));
+        step_free(&c);
+        step_free(&tabled);
+    }
+}
+
 /* All padding: nothing to do but zeros, or nothing at all. */
 static void test_all_padding(void **state)
 {
@@ -321,6 +340,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_outside_of_sequences), cmocka_unit_test(test_no_initial_state), cmocka_unit_test(test_kept),
         cmocka_unit_test(test_no_tokens),        cmocka_unit_test(test_intermediate_states), cmocka_unit_test(test_accepted_columns),
         cmocka_unit_test(test_replayed),         cmocka_unit_test(test_far_slots),
+        cmocka_unit_test(test_numbers_of_no_table_are_not_padding),
     };
     return HARNESS_RUN(argc, argv, tests);
 }
