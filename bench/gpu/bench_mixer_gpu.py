@@ -25,6 +25,7 @@ from bench_gated_delta_gpu import (DTYPES, MODELS, Arguments, Layer, Options, Sh
 from bench_rates_gpu import Error, Library, Tensor, tensor
 
 W = 4
+VARIANTS = ("MANY", "FEW", "ANY", "DECODE_MANY", "DECODE_FEW")
 SIGMOID = 1
 SIGMOID_GATES = ("Kimi-Linear",)
 
@@ -53,7 +54,7 @@ class Shape(ctypes.Structure):
     _fields_ = [("variant", ctypes.c_int), ("n_parts", ctypes.c_uint32), ("n_warps", ctypes.c_uint32), ("n_heads", ctypes.c_uint32)]
 
     def __str__(self):
-        return f"{('MANY', 'FEW', 'ANY')[self.variant]} {self.n_heads}x{self.n_parts}x{self.n_warps}"
+        return f"{VARIANTS[self.variant]} {self.n_heads}x{self.n_parts}x{self.n_warps}"
 
 
 def mixer_options(name, dtype):
@@ -206,7 +207,7 @@ def all_shapes(shapes, name, dtype, n, tokens, rounds):
     arguments = [mixer_arguments(model, s, state) for s, state in zip(sets, states)]
     mixer = shapes.mixer(mixer_options(name, dtype))
     chosen = str(shapes.chosen(mixer, arguments[0]))
-    found = {str(s): s for s in shapes.all(mixer)}
+    found = {str(s): s for s in shapes.all(mixer) if tokens == 1 or s.variant < VARIANTS.index("DECODE_MANY")}
     found.setdefault(chosen, shapes.chosen(mixer, arguments[0]))
     times = times_of({key: [lambda a=a, s=s: shapes.step(mixer, a, s) for a in arguments] for key, s in found.items()}, rounds)
     return show_shapes(chosen, times)

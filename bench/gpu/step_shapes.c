@@ -55,18 +55,19 @@ ol_status shapes_mixer(const ol_gated_delta_mixer_options *options, ol_gated_del
     return status;
 }
 
-/* Shapes that the mixer can be run in, at most so many; their number. Of MANY and FEW. */
+/* Shapes that the mixer can be run in, at most so many; their number. Of MANY and FEW, and of those that decode. */
 int shapes_of_mixer(const ol_gated_delta_mixer *m, mixer_shape *shapes, int most)
 {
     int has_clusters = mixer_has_clusters((const cuda_device *)m->device), n = 0;
     step_variant variants[STEP_VARIANTS];
     mixer_variants(&m->options.recurrence, has_clusters, variants);
-    for (int v = STEP_MANY; v <= STEP_FEW; v++)
-        for (uint32_t warps = 1; variants[v].lanes && warps <= 8; warps++) {
+    for (int v = 0; v < STEP_VARIANTS; v++)
+        for (uint32_t warps = 1; v != STEP_ANY && variants[v].lanes && warps <= 8; warps++) {
+            int decodes = v > STEP_ANY;
             uint32_t parts = mixer_parts(&variants[v], m->options.recurrence.value_dim, warps), ratio = (uint32_t)m->layer->ratio;
             if (parts > (has_clusters ? MIXER_MOST_BLOCKS : 1) || (warps > 1 && parts == mixer_parts(&variants[v], m->options.recurrence.value_dim, warps - 1)))
                 continue;
-            for (uint32_t heads = 1; heads <= ratio && (has_clusters || heads == 1) && n < most; heads++)
+            for (uint32_t heads = decodes ? ratio : 1; heads <= ratio && (has_clusters || heads == 1) && n < most; heads++)
                 if (ratio % heads == 0 && heads * parts <= MIXER_MOST_BLOCKS)
                     shapes[n++] = (mixer_shape){ v, parts, warps, heads };
         }

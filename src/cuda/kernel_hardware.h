@@ -97,6 +97,11 @@ KERNEL_FN void kernel_cluster_arrive() {
     if (kernel_architecture >= 900) asm volatile("barrier.cluster.arrive.release;" : : : "memory");
 }
 
+/* The same of a thread that has written nothing for the others. The first one, after which shared memory of the others may be written, needs no more. */
+KERNEL_FN void kernel_cluster_begin() {
+    if (kernel_architecture >= 900) asm volatile("barrier.cluster.arrive.relaxed;" : : : "memory");
+}
+
 KERNEL_FN void kernel_cluster_wait() {
     if (kernel_architecture >= 900) asm volatile("barrier.cluster.wait.acquire;" : : : "memory");
 }

@@ -62,7 +62,8 @@ KERNEL_FN void mixer_put_o(float *to, const float (&o)[L::ROWS], const step_plac
     }
 }
 
-/* The tokens [t, t + n) of a sequence on a group of rows. */
+/* The tokens [t, t + n) of a sequence on a group of rows. Where o goes to other blocks, the thread arrives at barrier 2 before it stores the last states:
+ * others need not wait for these. */
 template <class O, class L>
 KERNEL_FN void mixer_tokens(float (&x)[L::ROWS][L::N], mixer_shared<O, L> &shared, uint32_t half, const mixer_words &w, const step_block<O> &b,
                             const step_place<O, L> &p, int64_t first, uint32_t t, uint32_t n, uint32_t run, int64_t last_slot, uint32_t leader) {
@@ -81,6 +82,7 @@ KERNEL_FN void mixer_tokens(float (&x)[L::ROWS][L::N], mixer_shared<O, L> &share
                 step_put_outputs<O, L>(o, p, (char *)b.head(w.step.output) + (first + t + i) * w.step.output.token);
             }
         }
+        if (O::HAS_NORM && w.n_parts > 1 && i + 1 >= n) kernel_cluster_arrive();
         step_put_states<O, L>(x, targets, w.step, p, has_nan);
     } while (++i < n);
 }
@@ -148,12 +150,8 @@ KERNEL_FN void mixer_head(mixer_shared<O, L> &shared, uint32_t &half, const mixe
                     KERNEL_UNROLL for (int i = 0; i < L::N; i++) kept.x[group][r][i] = x[r][i];
             }
         }
-        if (O::HAS_NORM && w.n_parts > 1) {
-            kernel_cluster_arrive();
-            kernel_cluster_wait();
-        } else {
-            __syncthreads();
-        }
+        if (O::HAS_NORM && w.n_parts > 1) kernel_cluster_wait();
+        else __syncthreads();
         if constexpr (O::HAS_NORM) {
             _Pragma("unroll 1") for (uint32_t number = p.warp; number < n * per_token; number += p.n_warps) {
                 const mixer_item<O, L> item = mixer_item_of<O, L>(p, number);
@@ -208,3 +206,5 @@ template <class O, class L> KERNEL_FN void mixer_run(const mixer_words &w) {
         b.counts = false;
     }
 }
+
+#include "kernel_mixer_decode.h"

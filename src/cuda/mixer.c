@@ -21,7 +21,7 @@ static ol_status check_limits(const ol_gated_delta_mixer *m, const mixer_prepare
     for (int i = 0; i < STEP_VARIANTS; i++) {
         const step_variant *v = &p->kernels.variants[i];
         const function_limits *limits = &p->kernels.limits[i];
-        if (v->lanes && mixer_parts(v, m->options.recurrence.value_dim, step_most_warps(limits, STEP_MOST_WARPS)) > (p->has_clusters ? MIXER_MOST_BLOCKS : 1))
+        if (v->lanes && i < STEP_DECODE_MANY && mixer_parts(v, m->options.recurrence.value_dim, step_most_warps(limits, STEP_MOST_WARPS)) > (p->has_clusters ? MIXER_MOST_BLOCKS : 1))
             return fail(error, OL_ERROR_DEVICE, creating, "a block may have %u threads, which are too few for value_dim %d", limits->max_threads,
                         (int)m->options.recurrence.value_dim);
     }
@@ -95,13 +95,21 @@ static int is_aligned(const mixer_call *c, int alignment)
     return off == 0 && step_is_aligned(&c->recurrence, alignment);
 }
 
+int mixer_decodes(const mixer_call *c)
+{
+    const ol_gated_delta_mixer_options *o = &c->mixer->options;
+    int moves = c->windows.write.data || c->dropped.data || c->parts[0].intermediate.data;
+    return step_decodes(&c->recurrence) && !moves && (o->window == OL_MIXER_WINDOW_RING || c->n_columns <= o->width);
+}
+
 mixer_shape cuda_mixer_shape(const mixer_call *c)
 {
     const mixer_prepared *p = c->mixer->prepared;
     const step_kernels *k = &p->kernels;
     const ol_gated_delta_options *o = &c->mixer->options.recurrence;
     int aligned = k->variants[STEP_MANY].lanes && is_aligned(c, k->variants[STEP_MANY].alignment);
-    return mixer_choose(k->variants, k->limits, o->value_dim, c->mixer->layer->ratio, p->has_clusters, aligned, c->recurrence.n_sequences * o->key_heads);
+    return mixer_choose(k->variants, k->limits, o->value_dim, c->mixer->layer->ratio, p->has_clusters, aligned, mixer_decodes(c),
+                        c->recurrence.n_sequences * o->key_heads);
 }
 
 ol_status cuda_mixer_step_shaped(const mixer_call *c, ol_stream stream, const mixer_shape *chosen, ol_error *error)

@@ -27,9 +27,9 @@ int mixer_has_clusters(const cuda_device *device);
 void mixer_variants(const ol_gated_delta_options *options, int has_clusters, step_variant variants[STEP_VARIANTS]);
 /* Blocks that a head of `value_dim` rows needs where they have at most so many warps. */
 uint32_t mixer_parts(const step_variant *v, int value_dim, uint32_t most_warps);
-/* For n_items key heads of sequences of `ratio` value heads each. */
+/* For n_items key heads of sequences of `ratio` value heads each. `decodes`: mixer_decodes. */
 mixer_shape mixer_choose(const step_variant variants[STEP_VARIANTS], const function_limits limits[STEP_VARIANTS], int value_dim, int ratio, int has_clusters,
-                         int is_aligned, int64_t n_items);
+                         int is_aligned, int decodes, int64_t n_items);
 
 /* Appends the text: functions MIXER_NAME "_0" and so on. */
 ol_status mixer_text(const ol_gated_delta_mixer *mixer, int has_clusters, text *out, ol_error *error);
@@ -37,5 +37,7 @@ ol_status mixer_text(const ol_gated_delta_mixer *mixer, int has_clusters, text *
 /* A step in this shape, whichever the rule would choose: for measurements. */
 ol_status cuda_mixer_step_shaped(const mixer_call *call, ol_stream stream, const mixer_shape *chosen, ol_error *error);
 mixer_shape cuda_mixer_shape(const mixer_call *call);
+/* Whether every sequence has one token, its state and windows stay where they are, and windows have no columns to take back from. */
+int mixer_decodes(const mixer_call *call);
 
 #endif

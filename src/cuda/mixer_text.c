@@ -31,12 +31,16 @@ static void put_functions(text *t, const void *user)
     const subject *s = user;
     step_variant variants[STEP_VARIANTS];
     mixer_variants(&s->mixer->options.recurrence, s->has_clusters, variants);
-    for (int i = 0; i < STEP_VARIANTS; i++)
-        if (variants[i].lanes)
+    for (int i = 0; i < STEP_VARIANTS; i++) {
+        const step_variant *v = &variants[i];
+        int decodes = i == STEP_DECODE_MANY || i == STEP_DECODE_FEW;
+        if (v->lanes)
             text_add(t,
                      "extern \"C\" __global__ void __launch_bounds__(%d, %d) " MIXER_NAME "_%d(const __grid_constant__ mixer_words passed) {\n"
-                     "    mixer_run<step_options, step_layout<step_options, %d, %d, %s, %d> >(passed);\n}\n",
-                     STEP_MOST_WARPS * 32, variants[i].n_blocks, i, variants[i].lanes, variants[i].rows, variants[i].wide ? "true" : "false", variants[i].groups);
+                     "    %s<step_options, step_layout<step_options, %d, %d, %s, %d, %d> >(passed);\n}\n",
+                     STEP_MOST_WARPS * 32, v->n_blocks, i, decodes ? "mixer_decode" : "mixer_run", v->lanes, v->rows, v->wide ? "true" : "false", v->groups,
+                     decodes ? 1 : 8);
+    }
 }
 
 ol_status mixer_text(const ol_gated_delta_mixer *mixer, int has_clusters, text *out, ol_error *error)

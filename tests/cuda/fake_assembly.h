@@ -85,6 +85,7 @@ static inline unsigned fake_cvt_rn_f16x2_f32(float high, float low) {
 
 /* Of clusters: shared memory is named by its place in the image's, and by the block's rank above. */
 static inline void fake_barrier_cluster_arrive_release() { fake_running->cluster_arrive(); }
+static inline void fake_barrier_cluster_arrive_relaxed() { fake_running->cluster_arrive(); }
 static inline void fake_barrier_cluster_wait_acquire() { fake_running->cluster_wait(); }
 static inline unsigned fake_mapa_shared__cluster_u32(unsigned own, unsigned rank) { return own | rank << FAKE_SHARED_BITS; }
 static inline void fake_st_shared__cluster_f32(unsigned at, float x) {

@@ -78,23 +78,25 @@ static void compare(const mixer_scene *s, const mixer_case *c, const mixer_case 
     mixer_free(&got);
 }
 
-/* Each variant with as few and as many warps as there are, in clusters of one head, and of as many as fit. */
-static size_t shapes_of(const ol_gated_delta_mixer *m, int aligned, mixer_shape *shapes)
+/* Each variant with as few and as many warps as there are, in clusters of one head, and of as many as fit; to decode, of all. */
+static size_t shapes_of(const mixer_call *call, mixer_shape *shapes)
 {
+    const ol_gated_delta_mixer *m = call->mixer;
     const ol_gated_delta_options *o = &m->options.recurrence;
-    int has_clusters = mixer_has_clusters((const cuda_device *)cuda);
+    int aligned = cuda_mixer_shape(call).variant != STEP_ANY, has_clusters = mixer_has_clusters((const cuda_device *)cuda);
     step_variant variants[STEP_VARIANTS];
     size_t n = 0;
     mixer_variants(o, has_clusters, variants);
     for (int v = 0; v < STEP_VARIANTS; v++)
         for (uint32_t warps = 1; warps <= 8; warps += 1 + (warps > 2) * 4) {           /* 1, 2, 3, 8 */
-            if (!variants[v].lanes || (v != STEP_ANY && !aligned))
+            int decodes = v == STEP_DECODE_MANY || v == STEP_DECODE_FEW;
+            if (!variants[v].lanes || (v != STEP_ANY && !aligned) || (decodes && !mixer_decodes(call)))
                 continue;
             uint32_t parts = mixer_parts(&variants[v], o->value_dim, warps), ratio = (uint32_t)m->layer->ratio;
-            if (parts > (has_clusters ? MIXER_MOST_BLOCKS : 1))
+            if (parts * (decodes ? ratio : 1) > (has_clusters ? MIXER_MOST_BLOCKS : 1))
                 continue;
-            shapes[n++] = (mixer_shape){ v, parts, warps, 1 };
-            for (uint32_t heads = ratio; has_clusters && heads > 1; heads--)
+            shapes[n++] = (mixer_shape){ v, parts, warps, decodes ? ratio : 1 };
+            for (uint32_t heads = ratio; has_clusters && !decodes && heads > 1; heads--)
                 if (ratio % heads == 0 && heads * parts <= MIXER_MOST_BLOCKS) {
                     shapes[n++] = (mixer_shape){ v, parts, warps, heads };
                     break;
@@ -112,7 +114,7 @@ void mixer_scene_check(const mixer_case *c, const mixer_case *expected, const ch
     mixer_scene_run(m, &s);
     compare(&s, c, expected, what, NULL);
     mixer_call call = call_of(m, &s);
-    size_t n = shapes_of(m, cuda_mixer_shape(&call).variant != STEP_ANY, shapes);
+    size_t n = shapes_of(&call, shapes);
     for (size_t i = 0; i < n; i++) {
         mixer_scene_write(&s, c);
         mixer_scene_run_shaped(m, &s, &shapes[i]);

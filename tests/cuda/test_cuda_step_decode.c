@@ -5,48 +5,27 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct layer {
-    int key_heads, ratio, K, V;
-    ol_dtype activations, states;
-    ol_delta_layout layout;
-    int per_channel;
-} layer;
+#define HEADS(key, r) .key_heads = key, .value_heads = (key) * (r), .norm = OL_DELTA_NORM_RSQRT
+#define KEY_VALUE .state_layout = OL_DELTA_KEY_VALUE
 
-static const layer layers[] = {
-    { 1, 2, 128, 64, OL_BFLOAT16, OL_BFLOAT16, OL_DELTA_VALUE_KEY, 0 },
-    { 1, 1, 96, 48, OL_FLOAT32, OL_FLOAT32, OL_DELTA_VALUE_KEY, 1 },
-    { 2, 3, 64, 80, OL_FLOAT16, OL_FLOAT16, OL_DELTA_KEY_VALUE, 0 },
-    { 1, 1, 128, 32, OL_BFLOAT16, OL_BFLOAT16, OL_DELTA_KEY_VALUE, 1 },
-    { 1, 1, 256, 40, OL_FLOAT32, OL_BFLOAT16, OL_DELTA_VALUE_KEY, 0 },
-    { 2, 1, 16, 16, OL_BFLOAT16, OL_FLOAT32, OL_DELTA_KEY_VALUE, 0 },
-    { 1, 1, 52, 36, OL_FLOAT16, OL_FLOAT32, OL_DELTA_VALUE_KEY, 1 },
-    { 1, 1, 51, 33, OL_FLOAT16, OL_FLOAT16, OL_DELTA_VALUE_KEY, 0 },
+static const ol_gated_delta_options layers[] = {
+    { HEADS(1, 2), .key_dim = 128, .value_dim = 64, .activation_dtype = OL_BFLOAT16, .state_dtype = OL_BFLOAT16 },
+    { HEADS(1, 1), .key_dim = 96, .value_dim = 48, .activation_dtype = OL_FLOAT32, .decay_per_channel = 1 },
+    { HEADS(2, 3), .key_dim = 64, .value_dim = 80, .activation_dtype = OL_FLOAT16, .state_dtype = OL_FLOAT16, KEY_VALUE },
+    { HEADS(1, 1), .key_dim = 128, .value_dim = 32, .activation_dtype = OL_BFLOAT16, .state_dtype = OL_BFLOAT16, KEY_VALUE, .decay_per_channel = 1 },
+    { HEADS(1, 1), .key_dim = 256, .value_dim = 40, .activation_dtype = OL_FLOAT32, .state_dtype = OL_BFLOAT16 },
+    { HEADS(2, 1), .key_dim = 16, .value_dim = 16, .activation_dtype = OL_BFLOAT16, KEY_VALUE },
+    { HEADS(1, 1), .key_dim = 52, .value_dim = 36, .activation_dtype = OL_FLOAT16, .decay_per_channel = 1 },
+    { HEADS(1, 1), .key_dim = 51, .value_dim = 33, .activation_dtype = OL_FLOAT16, .state_dtype = OL_FLOAT16 },
 };
 
 enum { N = 5, SLOTS = 9 };
 
-static step_case case_of(const layer *l, step_values values)
+static step_case case_of(const ol_gated_delta_options *layer, step_values values)
 {
-    const int64_t hk = l->key_heads, hv = hk * l->ratio;
-    const int kv = l->layout == OL_DELTA_KEY_VALUE;
     uint64_t random = harness_seed;
     step_case c;
-    step_usual(&c, l->key_heads, l->ratio, l->K, l->V, N, 1, &random);
-    c.options.activation_dtype = l->activations;
-    c.options.state_dtype = l->states;
-    c.options.state_layout = l->layout;
-    c.options.decay_per_channel = l->per_channel;
-    step_give(&c, AT_QUERY, l->activations, 3, (int64_t[]){ N, hk, l->K }, STEP_DENSE, &random);
-    step_give(&c, AT_KEY, l->activations, 3, (int64_t[]){ N, hk, l->K }, STEP_DENSE, &random);
-    step_give(&c, AT_VALUE, l->activations, 3, (int64_t[]){ N, hv, l->V }, STEP_DENSE, &random);
-    step_give(&c, AT_UPDATE, l->activations, 2, (int64_t[]){ N, hv }, STEP_DENSE, &random);
-    step_give(&c, AT_DECAY, l->activations, l->per_channel ? 3 : 2, (int64_t[]){ N, hv, l->K }, STEP_DENSE, &random);
-    step_give(&c, AT_DECAY_BIAS, l->activations, l->per_channel ? 2 : 1, (int64_t[]){ hv, l->K }, STEP_DENSE, &random);
-    step_give(&c, AT_OUTPUT, l->activations, 3, (int64_t[]){ N, hv, l->V }, STEP_DENSE, &random);
-    step_give(&c, AT_STATE, l->states, 4, (int64_t[]){ SLOTS, hv, kv ? l->K : l->V, kv ? l->V : l->K }, STEP_DENSE, &random);
-    static const int filled[] = { AT_QUERY, AT_KEY, AT_VALUE, AT_UPDATE, AT_DECAY, AT_DECAY_BIAS, AT_STATE };
-    for (size_t i = 0; i < COUNT(filled); i++)
-        step_fill(&c, filled[i], filled[i] == AT_DECAY_BIAS ? -2 : 0, 1, values, &random);
+    step_case_of(&c, layer, N, 1, SLOTS, values, &random);
     return c;
 }
 
@@ -68,7 +47,7 @@ static void kernels_for_decoding_are_taken(void **state)
         delta_call call;
         step_scene_begin(&s, &c);
         assert_int_equal(delta_check(l, &s.arguments, &call, NULL), OL_OK);
-        int usual = layers[i].K != 51, taken = cuda_delta_shape(&call).variant;
+        int usual = layers[i].key_dim != 51, taken = cuda_delta_shape(&call).variant;
         assert_true(usual ? taken == STEP_DECODE_FEW || taken == STEP_DECODE_MANY : taken == STEP_ANY);
         call.n_sequences = call.n_tokens = 1000000;
         assert_int_equal(cuda_delta_shape(&call).variant, usual ? STEP_DECODE_MANY : STEP_ANY);

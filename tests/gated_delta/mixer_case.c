@@ -118,12 +118,21 @@ static void give_norm(mixer_case *c, step_layout layout, step_values values, uin
     mixer_fill(c, AT_GATE, 0, 2, values, random);
 }
 
-void mixer_usual(mixer_case *c, int key_heads, int ratio, int key_dim, int value_dim, int64_t n, int64_t n_tokens, int64_t columns, uint64_t *random)
+void mixer_case_of(mixer_case *c, const ol_gated_delta_mixer_options *o, int64_t n, int64_t n_tokens, int64_t slots, int64_t columns, step_values values,
+                   uint64_t *random)
 {
     memset(c, 0, sizeof *c);
-    step_usual(&c->step, key_heads, ratio, key_dim, value_dim, n, n_tokens, random);
-    give_parts(c, n, columns, n, -1, STEP_DENSE, 0, STEP_USUAL, random);
-    give_norm(c, STEP_DENSE, STEP_USUAL, random);
+    step_case_of(&c->step, &o->recurrence, n, n_tokens, slots, values, random);
+    c->options = *o;
+    give_parts(c, slots, columns, n, -1, STEP_DENSE, 0, values, random);
+    give_norm(c, STEP_DENSE, values, random);
+}
+
+void mixer_usual(mixer_case *c, int key_heads, int ratio, int key_dim, int value_dim, int64_t n, int64_t n_tokens, int64_t columns, uint64_t *random)
+{
+    const ol_gated_delta_mixer_options o = { .recurrence = { .key_heads = key_heads, .value_heads = key_heads * ratio, .key_dim = key_dim,
+                                                             .value_dim = value_dim, .activation_dtype = OL_FLOAT32, .norm = OL_DELTA_NORM_RSQRT } };
+    mixer_case_of(c, &o, n, n_tokens, n, columns, STEP_USUAL, random);
 }
 
 static void any_options(mixer_case *c, uint64_t *random)

@@ -22,6 +22,9 @@ void mixer_give(mixer_case *c, int number, ol_dtype dtype, int32_t rank, const i
 void mixer_fill(mixer_case *c, int number, double mean, double deviation, step_values values, uint64_t *random);
 void mixer_take_back(mixer_case *c, int number);
 
+/* N sequences of T tokens on pools of slots, windows of `columns`, dense, no indices. */
+void mixer_case_of(mixer_case *c, const ol_gated_delta_mixer_options *options, int64_t n_sequences, int64_t n_tokens, int64_t slots, int64_t columns,
+                   step_values values, uint64_t *random);
 /* float32 all, one sequence a slot, no indices: SiLU both, windows of `columns`, all defaults. */
 void mixer_usual(mixer_case *c, int key_heads, int ratio, int key_dim, int value_dim, int64_t n_sequences, int64_t n_tokens, int64_t columns, uint64_t *random);
 /* What options, dtypes, strides and indices there may be. */

@@ -137,22 +137,32 @@ static void fill_inputs(step_case *c, step_values values, uint64_t *random)
     step_fill(c, AT_STATE, 0, 1, values, random);
 }
 
+static ol_dtype or(ol_dtype dtype, ol_dtype other) { return dtype ? dtype : other; }
+
+void step_case_of(step_case *c, const ol_gated_delta_options *o, int64_t n, int64_t n_tokens, int64_t slots, step_values values, uint64_t *random)
+{
+    int64_t HK = o->key_heads, HV = o->value_heads, K = o->key_dim, V = o->value_dim, tokens = n * n_tokens;
+    int channels = o->decay_per_channel != 0, key_value = o->state_layout == OL_DELTA_KEY_VALUE;
+    ol_dtype act = o->activation_dtype;
+    memset(c, 0, sizeof *c);
+    c->options = *o;
+    step_give(c, AT_QUERY, act, 3, (int64_t[]){ tokens, HK, K }, STEP_DENSE, random);
+    step_give(c, AT_KEY, act, 3, (int64_t[]){ tokens, HK, K }, STEP_DENSE, random);
+    step_give(c, AT_VALUE, act, 3, (int64_t[]){ tokens, HV, V }, STEP_DENSE, random);
+    step_give(c, AT_UPDATE, or(o->update_dtype, act), 2, (int64_t[]){ tokens, HV }, STEP_DENSE, random);
+    step_give(c, AT_DECAY, or(o->decay_dtype, act), 2 + channels, (int64_t[]){ tokens, HV, K }, STEP_DENSE, random);
+    step_give(c, AT_DECAY_RATE, or(o->decay_rate_dtype, OL_FLOAT32), 1, (int64_t[]){ HV }, STEP_DENSE, random);
+    step_give(c, AT_DECAY_BIAS, or(o->decay_bias_dtype, act), 1 + channels, (int64_t[]){ HV, K }, STEP_DENSE, random);
+    step_give(c, AT_OUTPUT, or(o->output_dtype, act), 3, (int64_t[]){ tokens, HV, V }, STEP_DENSE, random);
+    step_give(c, AT_STATE, or(o->state_dtype, OL_FLOAT32), 4, (int64_t[]){ slots, HV, key_value ? K : V, key_value ? V : K }, STEP_DENSE, random);
+    fill_inputs(c, values, random);
+}
+
 void step_usual(step_case *c, int key_heads, int ratio, int key_dim, int value_dim, int64_t n, int64_t n_tokens, uint64_t *random)
 {
-    int64_t HK = key_heads, HV = key_heads * ratio, K = key_dim, V = value_dim, tokens = n * n_tokens;
-    memset(c, 0, sizeof *c);
-    c->options = (ol_gated_delta_options){ .key_heads = key_heads, .value_heads = (int32_t)HV, .key_dim = key_dim, .value_dim = value_dim,
-                                           .activation_dtype = OL_FLOAT32, .norm = OL_DELTA_NORM_RSQRT };
-    step_give(c, AT_QUERY, OL_FLOAT32, 3, (int64_t[]){ tokens, HK, K }, STEP_DENSE, random);
-    step_give(c, AT_KEY, OL_FLOAT32, 3, (int64_t[]){ tokens, HK, K }, STEP_DENSE, random);
-    step_give(c, AT_VALUE, OL_FLOAT32, 3, (int64_t[]){ tokens, HV, V }, STEP_DENSE, random);
-    step_give(c, AT_UPDATE, OL_FLOAT32, 2, (int64_t[]){ tokens, HV }, STEP_DENSE, random);
-    step_give(c, AT_DECAY, OL_FLOAT32, 2, (int64_t[]){ tokens, HV }, STEP_DENSE, random);
-    step_give(c, AT_DECAY_RATE, OL_FLOAT32, 1, (int64_t[]){ HV }, STEP_DENSE, random);
-    step_give(c, AT_DECAY_BIAS, OL_FLOAT32, 1, (int64_t[]){ HV }, STEP_DENSE, random);
-    step_give(c, AT_OUTPUT, OL_FLOAT32, 3, (int64_t[]){ tokens, HV, V }, STEP_DENSE, random);
-    step_give(c, AT_STATE, OL_FLOAT32, 4, (int64_t[]){ n, HV, V, K }, STEP_DENSE, random);
-    fill_inputs(c, STEP_USUAL, random);
+    const ol_gated_delta_options o = { .key_heads = key_heads, .value_heads = key_heads * ratio, .key_dim = key_dim, .value_dim = value_dim,
+                                       .activation_dtype = OL_FLOAT32, .norm = OL_DELTA_NORM_RSQRT };
+    step_case_of(c, &o, n, n_tokens, n, STEP_USUAL, random);
 }
 
 static ol_dtype any_float(uint64_t *random) { return (ol_dtype)(OL_FLOAT16 + random_below(random, 3)); }

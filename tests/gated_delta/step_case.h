@@ -45,6 +45,8 @@ void tensor_write_whole(const ol_tensor *t, int64_t i, int64_t column, int64_t v
 double step_uniform(uint64_t *random);
 double step_normal(uint64_t *random);
 
+/* N sequences of T tokens on a pool of slots, dense, no indices; the gates are computed. */
+void step_case_of(step_case *c, const ol_gated_delta_options *options, int64_t n_sequences, int64_t n_tokens, int64_t slots, step_values values, uint64_t *random);
 /* Decode of a usual layer: float32 all, gates computed, rsqrt norm, N sequences of T tokens on a pool of N slots, no indices. */
 void step_usual(step_case *c, int key_heads, int ratio, int key_dim, int value_dim, int64_t n_sequences, int64_t n_tokens, uint64_t *random);
 /* What geometry, options, dtypes, strides and indices there may be. */
